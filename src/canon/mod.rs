@@ -1,0 +1,1 @@
+//! The fetched form and the identity of a URL.

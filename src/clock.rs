@@ -1,0 +1,1 @@
+//! Now, as a value.

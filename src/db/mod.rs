@@ -1,0 +1,1 @@
+//! The database: connect, migrate, run one of our own.

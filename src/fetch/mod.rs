@@ -1,0 +1,1 @@
+//! Gets one resource.

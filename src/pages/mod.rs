@@ -1,0 +1,1 @@
+//! What a visit leaves behind.

@@ -1,0 +1,1 @@
+//! What a robots.txt answer means for us (RFC 9309).

@@ -1,0 +1,1 @@
+//! When a task is visited again.

@@ -1,0 +1,1 @@
+//! Views of a crawl: they only read.
