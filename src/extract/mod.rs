@@ -1,1 +1,177 @@
-//! What a page holds.
+//! What a page says: its text in UTF-8, its links, its title, its wishes towards robots.
+//!
+//! One pass over the decoded text by a streaming parser (`html`), which collects raw attributes; what they mean
+//! depends on the whole page (the first `<base>` counts for the links above it, too), so they are resolved at the end
+//! (`links`). Any bytes give an [`Extraction`], if an empty one; hostile ones are bounded in memory and in time.
+
+mod charset;
+mod directives;
+mod entities;
+pub mod fields;
+mod html;
+mod links;
+mod media;
+#[cfg(test)]
+mod tests;
+
+use http::HeaderMap;
+
+use crate::canon::{HrefCache, PageUrl};
+
+pub use media::{is_wanted, media_type};
+
+/// Links kept of one page; what is above is counted. Heritrix keeps 6,000.
+pub const MAX_LINKS: usize = 5_000;
+
+/// An answer to read.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// The URL that the answer is from, after redirects.
+    pub url: &'a PageUrl,
+    /// Its header fields.
+    pub headers: &'a HeaderMap,
+    /// Its body after content coding; may be cut at any byte.
+    pub body: &'a [u8],
+    /// The product token under which pages may address us in `<meta>` and `X-Robots-Tag`; compared without case.
+    pub robots_token: &'a str,
+}
+
+/// What an answer holds. Texts have their white space collapsed, and neither NUL nor more than their limit.
+#[derive(Clone, Debug, Default)]
+pub struct Extraction {
+    /// Type and subtype in lower case, as `text/html`; sniffed where the header does not tell.
+    pub media_type: Option<String>,
+    /// The encoding's name in the Encoding standard, as `UTF-8`; of textual types.
+    pub charset: Option<&'static str>,
+    /// What told the encoding.
+    pub charset_from: Option<CharsetFrom>,
+    /// The body of textual types in UTF-8; may hold NUL.
+    pub text: Option<String>,
+    /// The first `<title>` with text, at most 1,000 characters.
+    pub title: Option<String>,
+    /// The first meta description with text, at most 2,000 characters.
+    pub description: Option<String>,
+    /// The text of the first `<h1>` with text, at most 1,000 characters.
+    pub h1: Option<String>,
+    /// The declared canonical URL, resolved: of the page, else of the header.
+    pub canonical_url: Option<String>,
+    /// All robots directives that apply to us, of `X-Robots-Tag` and meta, joined with `, `; at most 1,000 characters.
+    pub robots: Option<String>,
+    /// The `lang` of the root element, at most 64 characters.
+    pub lang: Option<String>,
+    /// Whether page or header ask us to follow no link of the page. The links are listed all the same.
+    pub nofollow: bool,
+    /// The pages linked, each once, in the page's order; at most [`MAX_LINKS`].
+    pub links: Vec<Link>,
+    /// How many different references there were above [`MAX_LINKS`].
+    pub links_excess: u32,
+}
+
+/// A link to a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Where it leads.
+    pub url: PageUrl,
+    /// Whether each of the links to this URL has `nofollow` among the tokens of its `rel`.
+    pub nofollow: bool,
+    /// What the first of them is.
+    pub kind: LinkKind,
+}
+
+/// What makes a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LinkKind {
+    /// `<a href>`
+    Anchor,
+    /// `<area href>`
+    Area,
+    /// `<link href>` of a relation between pages
+    Link,
+    /// `<iframe src>`, `<frame src>`
+    Frame,
+    /// `<meta http-equiv=refresh>` and the header field `Refresh`
+    Refresh,
+    /// The header field `Link` (RFC 8288)
+    Header,
+}
+
+impl LinkKind {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LinkKind::Anchor => "anchor",
+            LinkKind::Area => "area",
+            LinkKind::Link => "link",
+            LinkKind::Frame => "frame",
+            LinkKind::Refresh => "refresh",
+            LinkKind::Header => "header",
+        }
+    }
+}
+
+/// What told the encoding of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CharsetFrom {
+    /// The byte-order mark.
+    Bom,
+    /// The header field `Content-Type`.
+    Header,
+    /// A `<meta>` or an XML declaration.
+    Meta,
+    /// The bytes themselves.
+    Detected,
+    /// Nothing; the text is ASCII.
+    Default,
+}
+
+impl CharsetFrom {
+    /// The word for it in tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CharsetFrom::Bom => "bom",
+            CharsetFrom::Header => "header",
+            CharsetFrom::Meta => "meta",
+            CharsetFrom::Detected => "detected",
+            CharsetFrom::Default => "default",
+        }
+    }
+}
+
+/// Reads an answer. Never panics, whatever the bytes.
+///
+/// Takes about 0.2 ms for a page of 30 KB: for bodies above some hundred KB call it where blocking is allowed.
+pub fn extract(input: &Input<'_>, cache: &mut HrefCache) -> Extraction {
+    let mut found = Extraction {
+        media_type: media_type(input.headers)
+            .or_else(|| media::sniff(input.body).map(str::to_owned)),
+        ..Extraction::default()
+    };
+    let mut directives = directives::of_headers(input.headers, input.robots_token);
+    let mut page = html::RawPage::default();
+    let mut encoding = encoding_rs::UTF_8;
+    if is_wanted(found.media_type.as_deref()) {
+        let markup = media::Markup::of(found.media_type.as_deref(), input.body);
+        let decoded = charset::decode(
+            input.body,
+            media::charset(input.headers).as_deref(),
+            markup,
+            input.url.host(),
+        );
+        encoding = decoded.encoding;
+        if markup == media::Markup::Html {
+            page = html::read(&decoded.text, input.robots_token);
+        }
+        found.charset = Some(encoding.name());
+        found.charset_from = Some(decoded.from);
+        found.text = Some(decoded.text);
+    }
+    directives.append(&mut page.robots);
+    found.nofollow = directives::forbid_following(&directives);
+    found.robots = html::tidy(&directives.join(", "), html::MAX_ROBOTS_CHARS);
+    links::resolve(&page, input, encoding, cache, &mut found);
+    found.title = page.title;
+    found.description = page.description;
+    found.h1 = page.h1;
+    found.lang = page.lang;
+    found
+}

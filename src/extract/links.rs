@@ -1,0 +1,275 @@
+//! From references to pages: the base, the relations that lead to pages, the header's links, and each page once.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use encoding_rs::{EncoderResult, Encoding, UTF_8};
+use http::header::{LINK, REFRESH};
+use url::Url;
+
+use crate::canon::{HrefCache, PageUrl, UrlDigest};
+
+use super::html::RawPage;
+use super::media::{is_wanted, parameter};
+use super::{Extraction, Input, Link, LinkKind, MAX_LINKS};
+
+/// Relations of `<link>` and `Link` that lead to pages (IANA link relations, microformats; `prefetch`, `search`, `icon`
+/// and the like lead to no page of the site or to none at all).
+const PAGE_RELATIONS: [&str; 24] = [
+    "alternate",
+    "amphtml",
+    "appendix",
+    "author",
+    "canonical",
+    "chapter",
+    "contents",
+    "copyright",
+    "first",
+    "glossary",
+    "help",
+    "home",
+    "index",
+    "last",
+    "license",
+    "next",
+    "prev",
+    "previous",
+    "section",
+    "shortlink",
+    "start",
+    "subsection",
+    "top",
+    "up",
+];
+
+/// The longest declared canonical URL kept, in bytes: four times the longest URL that a crawl accepts by default.
+const MAX_CANONICAL_BYTES: usize = 8 * 1024;
+
+/// Whether `rel`, a set of tokens, has this one, without regard to case.
+pub(super) fn has_token(rel: &str, token: &str) -> bool {
+    rel.split_ascii_whitespace()
+        .any(|found| found.eq_ignore_ascii_case(token))
+}
+
+/// Whether a relation leads to a page.
+pub(super) fn follows_relation(rel: &str, media_type: Option<&str>) -> bool {
+    let is_page = rel.split_ascii_whitespace().any(|token| {
+        PAGE_RELATIONS
+            .iter()
+            .any(|page| token.eq_ignore_ascii_case(page))
+    });
+    let media_type = media_type.map(|name| {
+        name.split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_ascii_lowercase()
+    });
+    let media_type = media_type.as_deref().filter(|name| !name.is_empty());
+    is_page
+        && !has_token(rel, "stylesheet")
+        && is_wanted(media_type)
+        && !media_type.is_some_and(|name| name.ends_with("+oembed"))
+}
+
+/// The target of a refresh's content, `3; url='next.html'` (HTML standard, "shared declarative refresh steps").
+pub(super) fn refresh_target(content: &str) -> Option<&str> {
+    let rest = content.trim_ascii_start();
+    let after = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    if after.len() == rest.len()
+        || !after.starts_with(|c: char| matches!(c, ';' | ',') || c.is_ascii_whitespace())
+    {
+        return None;
+    }
+    let after = after.trim_ascii_start();
+    let mut target = after
+        .strip_prefix([';', ','])
+        .unwrap_or(after)
+        .trim_ascii_start();
+    // The word may be missing: then all of it is the URL.
+    if let Some(named) = target
+        .get(..3)
+        .filter(|word| word.eq_ignore_ascii_case("url"))
+        && let Some(value) = target[named.len()..].trim_ascii_start().strip_prefix('=')
+    {
+        target = value.trim_ascii_start();
+    }
+    if let Some(quote) = target.chars().next().filter(|c| matches!(c, '"' | '\'')) {
+        target = target[1..].split(quote).next().unwrap_or_default();
+    }
+    let target = target.trim_ascii();
+    (!target.is_empty()).then_some(target)
+}
+
+/// Resolves a page's references and its header's, and puts the result into `found`.
+pub(super) fn resolve(
+    page: &RawPage,
+    input: &Input<'_>,
+    encoding: &'static Encoding,
+    cache: &mut HrefCache,
+    found: &mut Extraction,
+) {
+    let document = input.url.as_url();
+    let base = base(page, document);
+    let mut kept = Kept::default();
+    let mut seen: HashMap<&str, Option<usize>> = HashMap::new();
+    for link in &page.links {
+        match seen.entry(&link.href) {
+            Entry::Occupied(entry) => kept.repeat(*entry.get(), link.nofollow),
+            Entry::Vacant(_) if kept.is_full() => kept.excess = kept.excess.saturating_add(1),
+            Entry::Vacant(entry) => {
+                let url = cache.resolve(&base, &with_query_in(encoding, &link.href));
+                entry.insert(url.map(|url| kept.add(url, link.nofollow, link.kind)));
+            }
+        }
+    }
+    let mut canonical = page
+        .canonical
+        .as_deref()
+        .and_then(|href| cache.resolve(&base, href));
+    for (target, rel, media_type) in header_links(input) {
+        let Some(url) = cache.resolve(document, &target) else {
+            continue;
+        };
+        if has_token(&rel, "canonical") && canonical.is_none() {
+            canonical = Some(url.clone());
+        }
+        if follows_relation(&rel, media_type.as_deref()) && !kept.is_full() {
+            kept.add(url, has_token(&rel, "nofollow"), LinkKind::Header);
+        }
+    }
+    for field in input.headers.get_all(REFRESH) {
+        let field = String::from_utf8_lossy(field.as_bytes());
+        if let Some(url) = refresh_target(&field).and_then(|target| cache.resolve(document, target))
+        {
+            kept.add(url, false, LinkKind::Refresh);
+        }
+    }
+    found.canonical_url = canonical
+        .map(|url| url.as_str().to_owned())
+        .filter(|url| url.len() <= MAX_CANONICAL_BYTES);
+    found.links = kept.links;
+    found.links_excess = kept.excess;
+}
+
+/// The links kept so far, each page once.
+#[derive(Default)]
+struct Kept {
+    links: Vec<Link>,
+    places: HashMap<UrlDigest, usize>,
+    excess: u32,
+}
+
+impl Kept {
+    fn is_full(&self) -> bool {
+        self.links.len() >= MAX_LINKS
+    }
+
+    fn add(&mut self, url: PageUrl, nofollow: bool, kind: LinkKind) -> usize {
+        match self.places.entry(url.digest()) {
+            Entry::Occupied(entry) => {
+                let place = *entry.get();
+                self.links[place].nofollow &= nofollow;
+                place
+            }
+            Entry::Vacant(entry) => {
+                self.links.push(Link {
+                    url,
+                    nofollow,
+                    kind,
+                });
+                *entry.insert(self.links.len() - 1)
+            }
+        }
+    }
+
+    /// Notes that a reference came again: one that may be followed is enough.
+    fn repeat(&mut self, place: Option<usize>, nofollow: bool) {
+        if let Some(link) = place.and_then(|place| self.links.get_mut(place)) {
+            link.nofollow &= nofollow;
+        }
+    }
+}
+
+/// The document's base URL (HTML standard §4.2.3): of the first `<base href>`, unless it is unreadable or no place.
+fn base<'a>(page: &RawPage, document: &'a Url) -> Cow<'a, Url> {
+    let declared = page
+        .base
+        .as_deref()
+        .and_then(|href| document.join(href).ok());
+    match declared {
+        Some(url) if !matches!(url.scheme(), "data" | "javascript") => Cow::Owned(url),
+        _ => Cow::Borrowed(document),
+    }
+}
+
+/// Target, relation and type of each link in the header (RFC 8288 §3).
+fn header_links(input: &Input<'_>) -> Vec<(String, String, Option<String>)> {
+    let mut found = Vec::new();
+    for field in input.headers.get_all(LINK) {
+        let field = String::from_utf8_lossy(field.as_bytes());
+        let mut rest = &*field;
+        while let Some((target, after)) = rest
+            .split_once('<')
+            .and_then(|(_, after)| after.split_once('>'))
+        {
+            let mut quoted = false;
+            let end = after.find(|c| {
+                quoted ^= c == '"';
+                c == ',' && !quoted
+            });
+            let (parameters, next) = after.split_at(end.unwrap_or(after.len()));
+            if let Some(rel) = parameter(parameters, "rel") {
+                found.push((target.to_owned(), rel, parameter(parameters, "type")));
+            }
+            rest = next;
+        }
+    }
+    found
+}
+
+/// The reference with its query percent-encoded in the page's encoding, as browsers do on pages in an old one (WHATWG
+/// URL, query state; HTML "encoding-parse a URL"); path and all else are UTF-8 always.
+fn with_query_in<'a>(encoding: &'static Encoding, href: &'a str) -> Cow<'a, str> {
+    let encoding = encoding.output_encoding();
+    if href.is_ascii() || encoding == UTF_8 {
+        return Cow::Borrowed(href);
+    }
+    let (before, fragment) = href.split_at(href.find('#').unwrap_or(href.len()));
+    let Some((path, query)) = before
+        .split_once('?')
+        .filter(|(_, query)| !query.is_ascii())
+    else {
+        return Cow::Borrowed(href);
+    };
+    let mut out = format!("{path}?");
+    let mut encoder = encoding.new_encoder();
+    let mut rest = query;
+    let mut buffer = [0; 1024];
+    loop {
+        let (result, read, written) =
+            encoder.encode_from_utf8_without_replacement(rest, &mut buffer, true);
+        buffer[..written]
+            .iter()
+            .for_each(|byte| push_escaped(&mut out, *byte));
+        rest = &rest[read..];
+        match result {
+            EncoderResult::InputEmpty => break,
+            EncoderResult::OutputFull => {}
+            // What the encoding lacks is sent as a character reference, escaped.
+            EncoderResult::Unmappable(c) => out.push_str(&format!("%26%23{}%3B", u32::from(c))),
+        }
+    }
+    out.push_str(fragment);
+    Cow::Owned(out)
+}
+
+/// Appends a byte of a query, escaped if it is in the "special-query percent-encode set" of the URL standard.
+fn push_escaped(out: &mut String, byte: u8) {
+    if matches!(byte, 0x21..=0x7E) && !matches!(byte, b'"' | b'#' | b'<' | b'>' | b'\'') {
+        out.push(char::from(byte));
+    } else {
+        out.push_str(&format!("%{byte:02X}"));
+    }
+}

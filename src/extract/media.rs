@@ -1,0 +1,194 @@
+//! Media types: what the header says, and a look at the bytes where it says nothing (MIME Sniffing standard).
+
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+
+use super::charset;
+
+/// The longest media type believed, in bytes: twice RFC 6838's 127 for type and subtype, and the slash.
+const MAX_TYPE_BYTES: usize = 255;
+
+/// How many bytes are looked at (MIME Sniffing §5.2: the resource header is 1,445 bytes).
+const SNIFFED_BYTES: usize = 1445;
+
+/// How a page that starts thus begins in HTML (MIME Sniffing §7.1; the last three are ours, for fragments).
+const HTML_STARTS: [&[u8]; 19] = [
+    b"<!doctype html",
+    b"<html",
+    b"<head",
+    b"<script",
+    b"<iframe",
+    b"<h1",
+    b"<div",
+    b"<font",
+    b"<table",
+    b"<a",
+    b"<style",
+    b"<title",
+    b"<b",
+    b"<body",
+    b"<br",
+    b"<p",
+    b"<meta",
+    b"<link",
+    b"<ul",
+];
+
+/// How a body is marked up, and so where its encoding and its links are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Markup {
+    /// HTML, and XHTML, which is read as HTML.
+    Html,
+    /// Other XML.
+    Xml,
+    /// None: plain text has no links.
+    None,
+}
+
+impl Markup {
+    /// The markup of a body of this type.
+    pub(super) fn of(media_type: Option<&str>, body: &[u8]) -> Markup {
+        match media_type {
+            Some("text/html" | "application/xhtml+xml") => Markup::Html,
+            Some(name) if is_xml(name) => {
+                let head = &body[..body.len().min(SNIFFED_BYTES)];
+                let is_xhtml = memchr::memmem::find(head, b"http://www.w3.org/1999/xhtml")
+                    .is_some()
+                    && memchr::memmem::find(head, b"<html").is_some();
+                if is_xhtml { Markup::Html } else { Markup::Xml }
+            }
+            _ => Markup::None,
+        }
+    }
+}
+
+/// The media type that the header names: type and subtype in lower case; the last field that holds one counts, as in
+/// the Fetch standard. Sloppy fields are read: doubled semicolons, capitals, a blank or comma for a semicolon.
+pub fn media_type(headers: &HeaderMap) -> Option<String> {
+    fields(headers)
+        .filter_map(|field| essence(&field))
+        .next_back()
+}
+
+/// Whether a body of this type is read: HTML, XHTML, XML and text; a missing type may be one of them. Others are cut
+/// after the headers.
+pub fn is_wanted(media_type: Option<&str>) -> bool {
+    media_type.is_none_or(|name| name.starts_with("text/") || is_xml(name))
+}
+
+/// XML types (RFC 7303) but images, which have no pages behind their links.
+fn is_xml(name: &str) -> bool {
+    matches!(name, "application/xml" | "text/xml")
+        || (name.ends_with("+xml") && name.starts_with("application/"))
+}
+
+fn fields(headers: &HeaderMap) -> impl DoubleEndedIterator<Item = String> {
+    headers
+        .get_all(CONTENT_TYPE)
+        .iter()
+        .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+}
+
+fn essence(field: &str) -> Option<String> {
+    let name = field.trim().split([';', ',', ' ', '\t']).next()?;
+    let (main, sub) = name.split_once('/')?;
+    let is_token = |part: &str| {
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+    };
+    let believed = is_token(main)
+        && is_token(sub)
+        && main != "*"
+        && sub != "*"
+        && name.len() <= MAX_TYPE_BYTES;
+    believed.then(|| name.to_ascii_lowercase())
+}
+
+/// The `charset` parameter of the header: as MIME Sniffing §4.4 reads it, else as `<meta>` is read, for fields so broken
+/// that they have no parameters.
+pub(super) fn charset(headers: &HeaderMap) -> Option<String> {
+    fields(headers)
+        .filter_map(|field| parameter(&field, "charset").or_else(|| charset::in_content(&field)))
+        .next_back()
+}
+
+pub(super) fn parameter(field: &str, wanted: &str) -> Option<String> {
+    let mut rest = field.split_once(';')?.1;
+    loop {
+        rest = rest.trim_start_matches(|c: char| c == ';' || c.is_ascii_whitespace());
+        let end = rest.find([';', '='])?;
+        let (name, after) = rest.split_at(end);
+        let Some(after) = after.strip_prefix('=') else {
+            rest = after;
+            continue;
+        };
+        let value;
+        (value, rest) = match after.strip_prefix('"') {
+            Some(quoted) => unquote(quoted),
+            None => {
+                let (value, rest) = after.split_at(after.find(';').unwrap_or(after.len()));
+                (value.trim_end().to_owned(), rest)
+            }
+        };
+        if name.eq_ignore_ascii_case(wanted) && !value.is_empty() {
+            return Some(value);
+        }
+    }
+}
+
+/// The value of a quoted string after its opening quote, and what follows it up to the next semicolon.
+fn unquote(quoted: &str) -> (String, &str) {
+    let mut value = String::new();
+    let mut chars = quoted.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '"' => {
+                let rest = &quoted[at + 1..];
+                return (value, &rest[rest.find(';').unwrap_or(rest.len())..]);
+            }
+            '\\' => value.extend(chars.next().map(|(_, c)| c)),
+            _ => value.push(c),
+        }
+    }
+    (value, "")
+}
+
+/// The type that the bytes look like; asked only where the header names none (MIME Sniffing §7.1, "unknown type").
+pub(super) fn sniff(body: &[u8]) -> Option<&'static str> {
+    let head = &body[..body.len().min(SNIFFED_BYTES)];
+    if head.is_empty() {
+        return None;
+    }
+    if encoding_rs::Encoding::for_bom(head)
+        .is_some_and(|(encoding, _)| encoding != encoding_rs::UTF_8)
+    {
+        return Some("text/plain");
+    }
+    let start = head
+        .strip_prefix(b"\xef\xbb\xbf")
+        .unwrap_or(head)
+        .trim_ascii_start();
+    let begins = |tag: &[u8]| {
+        let (Some(text), Some(after)) = (start.get(..tag.len()), start.get(tag.len())) else {
+            return false;
+        };
+        text.eq_ignore_ascii_case(tag)
+            && matches!(after, b' ' | b'>' | b'\t' | b'\r' | b'\n' | 0x0C | b'/')
+    };
+    if start.starts_with(b"<!--") || HTML_STARTS.into_iter().any(begins) {
+        Some("text/html")
+    } else if start.starts_with(b"<?xml") {
+        Some("text/xml")
+    } else if start.starts_with(b"%PDF-") {
+        Some("application/pdf")
+    } else if head
+        .iter()
+        .any(|byte| matches!(byte, 0x00..=0x08 | 0x0B | 0x0E..=0x1A | 0x1C..=0x1F))
+    {
+        Some("application/octet-stream")
+    } else {
+        Some("text/plain")
+    }
+}
