@@ -1,0 +1,27 @@
+-- What all machines of a crawl must agree on.
+
+create table crawl (
+    id             boolean not null default true,
+    created_at     timestamptz not null default now(),
+    canon_version  int not null,
+    scope          text not null,
+    constraint crawl_pkey primary key (id),
+    constraint crawl_is_one check (id)
+);
+
+comment on table  crawl is 'One row: one crawl is one database.';
+comment on column crawl.canon_version is 'Version of the rules that make a canonical URL: another one would give tasks another identity.';
+comment on column crawl.scope is 'host, site, prefix or any: how far from its seeds the crawl goes.';
+
+create table scope_rules (
+    id         int generated always as identity,
+    rule       text not null,
+    source     text not null,
+    created_at timestamptz not null default now(),
+    constraint scope_rules_pkey primary key (id),
+    constraint scope_rules_rule_key unique (rule),
+    constraint scope_rules_rule_length check (length(rule) between 1 and 2100)    -- a btree entry over 2,700 bytes errors
+);
+
+comment on table  scope_rules is 'What belongs to the crawl: one row a host, site or prefix that a seed (or a seed''s own redirect) named.';
+comment on column scope_rules.source is 'seed, or redirect: a seed that answered with its www or https twin.';
