@@ -1,1 +1,44 @@
-//! Gets one resource.
+//! Gets one resource over HTTP, and says exactly what happened.
+//!
+//! The one idea: every outcome is a value. An answer of any status is an [`Exchange`]; the absence
+//! of one is a [`FetchError`] with a class from a closed set and a disposition for the retries.
+//! What this room decides by itself is only what nobody above could: how long to wait, how much to
+//! keep, which addresses never to touch.
+//!
+//! - **Time**: connecting, silence and the whole fetch have limits of their own, and errors of
+//!   their own ([`FetchSettings`]).
+//! - **Size**: the cap holds after decompression; a compressed bomb costs no more memory than a
+//!   plain page.
+//! - **Redirects** are results. Only a target with the very identity of its source is followed
+//!   here, since nobody above could tell the two apart ([`PageUrl::digest`]).
+//! - **Private addresses** are refused before each request and each hop: names when they resolve,
+//!   IP literals before that ([`PrivateGuard`]).
+//! - **Proxies** come from one flag or from the environment, read by us; robots.txt takes the same
+//!   way as the pages.
+//!
+//! Scheduling, politeness, robots.txt rules and retries live elsewhere. reqwest is used here only.
+//!
+//! [`Exchange`]: crate::exchange::Exchange
+//! [`PageUrl::digest`]: crate::canon::PageUrl::digest
+
+mod address;
+mod body;
+mod client;
+mod decode;
+mod dns;
+mod error;
+mod proxy;
+mod redirect;
+mod retry_after;
+mod reuse;
+mod robots;
+mod settings;
+mod tls;
+
+pub use address::{PrivateGuard, is_public};
+pub use client::Fetcher;
+pub use error::{Disposition, FetchError, Stage};
+pub use proxy::ProxyEnvironment;
+pub use retry_after::retry_after;
+pub use robots::RobotsFetch;
+pub use settings::{FetchOptions, FetchSettings, Resolver};

@@ -1,0 +1,127 @@
+//! Reads a body from the wire, by our own clock and up to our own cap.
+//!
+//! reqwest has one error for both of its timeouts, so the waiting is done here. A body that is cut
+//! short by its server is an error; one that we cut ourselves is a result, with the reason.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use tokio::time::{Instant, timeout_at};
+
+use super::error::{self, FetchError, Stage};
+use super::settings::{FetchOptions, FetchSettings};
+use crate::exchange::Truncated;
+
+/// What is reserved for a body before it comes; `Content-Length` may claim anything.
+const FIRST_BYTES: usize = 16 * 1024;
+
+/// How long a fetch may still take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deadline {
+    ends: Instant,
+    /// From start to `ends`.
+    total: Duration,
+    /// The longest silence.
+    pub(super) idle: Duration,
+    /// The longest time to a connection.
+    pub(super) connect: Duration,
+    /// Ends before `total_timeout` would: by no fault of the server.
+    hurried: bool,
+}
+
+impl Deadline {
+    /// A deadline that starts now.
+    pub(super) fn start(settings: &FetchSettings, options: &FetchOptions) -> Deadline {
+        let total = options.budget.min(settings.total_timeout);
+        Deadline {
+            ends: Instant::now() + total,
+            total,
+            idle: settings.idle_timeout,
+            connect: settings.connect_timeout,
+            hurried: options.budget < settings.total_timeout,
+        }
+    }
+
+    /// The error of waiting until `moment` for nothing, the earlier of silence's end and `ends`.
+    fn missed(&self, moment: Instant, stage: Stage) -> FetchError {
+        if moment >= self.ends {
+            FetchError::TotalTimeout {
+                after: self.total,
+                stage,
+            }
+        } else {
+            FetchError::IdleTimeout {
+                after: self.idle,
+                stage,
+            }
+        }
+    }
+
+    /// Waits for the headers: a connection may take its time, then silence counts.
+    ///
+    /// # Errors
+    /// [`FetchError::IdleTimeout`] or [`FetchError::TotalTimeout`].
+    pub(super) async fn headers<T>(
+        &self,
+        answer: impl Future<Output = T>,
+    ) -> Result<T, FetchError> {
+        let moment = self.ends.min(Instant::now() + self.connect + self.idle);
+        timeout_at(moment, answer)
+            .await
+            .map_err(|_| self.missed(moment, Stage::Headers))
+    }
+}
+
+/// A payload as received.
+#[derive(Debug, Default)]
+pub(super) struct Wire {
+    pub(super) bytes: Bytes,
+    pub(super) truncated: Option<Truncated>,
+}
+
+/// Reads the payload to its end, to `cap` bytes or to the end of the time.
+///
+/// # Errors
+/// [`FetchError::IdleTimeout`] after a silence; [`FetchError::TotalTimeout`] if the time was cut
+/// short by the caller; [`FetchError::Incomplete`] and [`FetchError::Malformed`] as the server
+/// deserves.
+pub(super) async fn read(
+    response: &mut reqwest::Response,
+    cap: usize,
+    deadline: &Deadline,
+) -> Result<Wire, FetchError> {
+    let announced = response
+        .content_length()
+        .and_then(|length| usize::try_from(length).ok());
+    let mut bytes = BytesMut::with_capacity(announced.unwrap_or(0).min(cap).min(FIRST_BYTES));
+    loop {
+        let moment = deadline.ends.min(Instant::now() + deadline.idle);
+        let chunk = match timeout_at(moment, response.chunk()).await {
+            Ok(chunk) => chunk.map_err(error::in_body)?,
+            Err(_) if moment < deadline.ends || deadline.hurried => {
+                return Err(deadline.missed(moment, Stage::Body));
+            }
+            Err(_) => {
+                return Ok(Wire {
+                    bytes: bytes.freeze(),
+                    truncated: Some(Truncated::Time),
+                });
+            }
+        };
+        let Some(chunk) = chunk else {
+            return Ok(Wire {
+                bytes: bytes.freeze(),
+                truncated: None,
+            });
+        };
+        let room = cap - bytes.len();
+        if chunk.len() > room {
+            bytes.extend_from_slice(&chunk[..room]);
+            return Ok(Wire {
+                bytes: bytes.freeze(),
+                truncated: Some(Truncated::Length),
+            });
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+}

@@ -1,0 +1,299 @@
+//! The fetcher: one request, and a visit's few hops around it.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, COOKIE, HeaderMap, HeaderValue};
+use reqwest::redirect::Policy;
+use tokio::time::Instant;
+use url::Url;
+
+use super::address::PrivateGuard;
+use super::body::{self, Deadline, Wire};
+use super::decode::{self, Decoded};
+use super::dns::{Guarded, Lookup};
+use super::error::{self, FetchError};
+use super::proxy::{Routes, Upstream};
+use super::redirect::{self, Jar, MOST_HOPS, Trail};
+use super::reuse::{Fresh, MarkFresh};
+use super::settings::{FetchOptions, FetchSettings};
+use super::tls;
+use crate::canon::PageUrl;
+use crate::clock::Boottime;
+use crate::exchange::{Coding, Exchange, Truncated, text};
+
+/// What we can decode, the best first.
+const CODINGS: HeaderValue = HeaderValue::from_static("gzip, br, zstd, deflate");
+
+/// Header lines of an answer; hyper's 100 is too few for some content security policies.
+const MOST_HEADERS: usize = 400;
+
+/// Idle connections kept to one host, and for how long: a polite delay is shorter.
+const IDLE_PER_HOST: usize = 4;
+const IDLE_FOR: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// Fetches resources. Clones share connections, names and settings.
+#[derive(Clone)]
+pub struct Fetcher {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    settings: FetchSettings,
+    guard: PrivateGuard,
+    direct: reqwest::Client,
+    routes: Routes,
+    /// By the indices of `routes`.
+    proxied: Vec<(Arc<str>, reqwest::Client)>,
+}
+
+/// An answer to one request, its body decoded.
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+    wire_bytes: u64,
+    truncated: Option<Truncated>,
+    coding: Coding,
+    ip: Option<IpAddr>,
+    proxy: Option<Arc<str>>,
+}
+
+impl Fetcher {
+    /// Builds the clients: one for the direct way, one for each proxy. Call it inside a runtime.
+    ///
+    /// # Errors
+    /// [`FetchError::Setting`] if a setting cannot be used; it names the key.
+    pub fn new(settings: FetchSettings, private: PrivateGuard) -> Result<Fetcher, FetchError> {
+        let guard = if settings.allow_private {
+            PrivateGuard::open()
+        } else {
+            private
+        };
+        let (routes, upstreams) =
+            Routes::new(settings.proxy.as_deref(), &settings.proxy_environment)?;
+        let lookup = Lookup::new(&settings.resolver);
+        let direct = build(&settings, &lookup, &guard, None)?;
+        let proxied = upstreams
+            .iter()
+            .map(|upstream| {
+                let client = build(&settings, &lookup, &guard, Some(upstream))?;
+                Ok((Arc::clone(&upstream.label), client))
+            })
+            .collect::<Result<_, FetchError>>()?;
+        Ok(Fetcher {
+            inner: Arc::new(Inner {
+                settings,
+                guard,
+                direct,
+                routes,
+                proxied,
+            }),
+        })
+    }
+
+    /// The settings it was built from.
+    pub fn settings(&self) -> &FetchSettings {
+        &self.inner.settings
+    }
+
+    /// Fetches a page. An answer of any status is an exchange, a redirect elsewhere too; redirects
+    /// to the page's own identity are followed, five at most.
+    ///
+    /// # Errors
+    /// A [`FetchError`] where there is no answer, or none that is whole.
+    pub async fn fetch(
+        &self,
+        url: &PageUrl,
+        options: &FetchOptions,
+    ) -> Result<Exchange, FetchError> {
+        let started = Instant::now();
+        let deadline = Deadline::start(&self.inner.settings, options);
+        let cap = usize::try_from(self.inner.settings.max_body_bytes).unwrap_or(usize::MAX);
+        let (mut at, mut hops) = (url.clone(), 0);
+        let (mut jar, mut trail) = (Jar::default(), Trail::default());
+        loop {
+            let cookie = jar.header();
+            if hops > MOST_HOPS || trail.closes(at.as_url(), cookie.as_ref()) {
+                return Err(FetchError::RedirectLoop { hops });
+            }
+            let answer = self
+                .request(at.as_url(), cookie, &deadline, options.wanted, cap)
+                .await?;
+            if let Some(next) = redirect::to_itself(url, &at, answer.status, &answer.headers) {
+                jar.take(&answer.headers);
+                at = next;
+                hops += 1;
+                continue;
+            }
+            return Ok(Exchange {
+                url: url.as_url().clone(),
+                final_url: at.as_url().clone(),
+                hops,
+                status: answer.status,
+                headers: answer.headers,
+                body: answer.body,
+                wire_bytes: answer.wire_bytes,
+                truncated: answer.truncated,
+                coding: answer.coding,
+                ip: answer.ip,
+                proxy: answer.proxy,
+                elapsed: started.elapsed(),
+                ended: Boottime::now(),
+            });
+        }
+    }
+
+    /// Makes one request and reads its answer, `cap` bytes of it at most.
+    pub(super) async fn request(
+        &self,
+        url: &Url,
+        cookie: Option<HeaderValue>,
+        deadline: &Deadline,
+        wanted: fn(Option<&str>) -> bool,
+        cap: usize,
+    ) -> Result<Answer, FetchError> {
+        let inner = &*self.inner;
+        inner.guard.judge_literal(url)?;
+        let route = inner.routes.choose(url).map(|index| &inner.proxied[index]);
+        let (proxy, client) = match route {
+            Some((label, client)) => (Some(label), client),
+            None => (None, &inner.direct),
+        };
+        let mut response = self.headers(client, proxy, url, cookie, deadline).await?;
+        let status = response.status().as_u16();
+        if let (407, Some(label)) = (status, proxy) {
+            let reason = "it asks for other credentials (407)".to_owned();
+            return Err(FetchError::Proxy {
+                label: Arc::clone(label),
+                reason,
+            });
+        }
+        let headers = std::mem::take(response.headers_mut());
+        let ip = if proxy.is_some() {
+            None
+        } else {
+            response.remote_addr().map(|peer| peer.ip())
+        };
+        let wire = if wanted(media_type(&headers).as_deref()) {
+            body::read(&mut response, cap, deadline).await?
+        } else {
+            Wire {
+                truncated: Some(Truncated::Unwanted),
+                ..Wire::default()
+            }
+        };
+        let wire_bytes = wire.bytes.len() as u64;
+        let Decoded {
+            body,
+            coding,
+            truncated,
+        } = decode::decode(&headers, wire.bytes, wire.truncated, cap).await;
+        let proxy = proxy.cloned();
+        Ok(Answer {
+            status,
+            headers,
+            body,
+            wire_bytes,
+            truncated,
+            coding,
+            ip,
+            proxy,
+        })
+    }
+
+    /// Sends the request and waits for the headers; once more, at once, where a kept connection
+    /// turns out to be dead: that is nobody's failure.
+    async fn headers(
+        &self,
+        client: &reqwest::Client,
+        proxy: Option<&Arc<str>>,
+        url: &Url,
+        cookie: Option<HeaderValue>,
+        deadline: &Deadline,
+    ) -> Result<reqwest::Response, FetchError> {
+        let mut second = false;
+        loop {
+            let mut request = client.get(url.clone());
+            if let Some(cookie) = cookie.clone() {
+                request = request.header(COOKIE, cookie);
+            }
+            let fresh = Fresh::default();
+            let sent = deadline.headers(fresh.watch(request.send())).await?;
+            let failure = match sent {
+                Ok(response) => return Ok(response),
+                Err(error) => error::before_headers(error, proxy, deadline.connect),
+            };
+            if second || fresh.connected() || !matches!(failure, FetchError::Reset(_)) {
+                return Err(failure);
+            }
+            second = true;
+        }
+    }
+}
+
+impl std::fmt::Debug for Fetcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fetcher")
+            .field("settings", &self.inner.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The media type without parameters, in lower case.
+fn media_type(headers: &HeaderMap) -> Option<String> {
+    let value = text(headers.get(CONTENT_TYPE)?);
+    let essence = value.split(';').next().unwrap_or_default().trim();
+    (!essence.is_empty()).then(|| essence.to_ascii_lowercase())
+}
+
+fn build(
+    settings: &FetchSettings,
+    lookup: &Lookup,
+    guard: &PrivateGuard,
+    upstream: Option<&Upstream>,
+) -> Result<reqwest::Client, FetchError> {
+    let header = |key, value: &str| {
+        HeaderValue::from_str(value).map_err(|_| FetchError::Setting {
+            key,
+            reason: format!("{value:?} is no header value"),
+        })
+    };
+    let mut defaults = HeaderMap::new();
+    defaults.insert(ACCEPT, header("accept", &settings.accept)?);
+    defaults.insert(ACCEPT_ENCODING, CODINGS);
+    let resolver = Guarded {
+        lookup: lookup.clone(),
+        guard: guard.clone(),
+        proxy_host: upstream.and_then(|upstream| upstream.url.host_str().map(str::to_owned)),
+        patience: settings.connect_timeout.mul_f64(0.8),
+    };
+    let mut builder = reqwest::Client::builder()
+        .user_agent(header("user_agent", &settings.user_agent)?)
+        .default_headers(defaults)
+        .redirect(Policy::none())
+        .referer(false)
+        .no_proxy()
+        .retry(reqwest::retry::never())
+        .connect_timeout(settings.connect_timeout)
+        .pool_max_idle_per_host(IDLE_PER_HOST)
+        .pool_idle_timeout(IDLE_FOR)
+        .http1_allow_obsolete_multiline_headers_in_responses(true)
+        .http1_allow_spaces_after_header_name_in_responses(true)
+        .http1_ignore_invalid_headers_in_responses(true)
+        .http1_max_headers(MOST_HEADERS)
+        .tls_backend_preconfigured(tls::config(settings.insecure)?)
+        .dns_resolver(resolver)
+        .connector_layer(MarkFresh);
+    let unusable = |key, error: reqwest::Error| FetchError::Setting {
+        key,
+        reason: error.without_url().to_string(),
+    };
+    if let Some(upstream) = upstream {
+        let proxy =
+            reqwest::Proxy::all(upstream.url.clone()).map_err(|error| unusable("proxy", error))?;
+        builder = builder.proxy(proxy);
+    }
+    builder.build().map_err(|error| unusable("fetch", error))
+}

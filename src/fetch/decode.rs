@@ -1,0 +1,222 @@
+//! Undoes the content codings of a body (RFC 9110 §8.4), and never loses one that it cannot undo.
+//!
+//! The whole payload is here already, capped by `body`; what comes out is capped again, so that a
+//! bomb ends where a plain page would. A payload in another coding than its header says stays as it
+//! was sent ([`Coding::Mismatch`]); a stream that ends early gives what it gave.
+
+use std::io;
+
+use async_compression::tokio::bufread::{
+    BrotliDecoder, DeflateDecoder, GzipDecoder, ZlibDecoder, ZstdDecoder,
+};
+use async_compression::zstd::DParameter;
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::CONTENT_ENCODING;
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use crate::exchange::{Coding, Truncated, text};
+
+/// More codings in a row than this are nobody's honest page.
+const MOST_CODINGS: usize = 3;
+
+/// The window of zstd is at most 8 MiB on the web (RFC 9659 §3): memory that a header may claim.
+const ZSTD_WINDOW_LOG: u32 = 23;
+
+/// Payloads from this size on are decoded on a blocking thread: it takes half a millisecond.
+const OFF_THREAD_BYTES: usize = 16 * 1024;
+
+/// A body after its codings.
+#[derive(Debug)]
+pub(super) struct Decoded {
+    pub(super) body: Bytes,
+    pub(super) coding: Coding,
+    pub(super) truncated: Option<Truncated>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Gzip,
+    Deflate,
+    Brotli,
+    Zstd,
+}
+
+/// Undoes what `headers` say was done to `wire`, last coding first, and keeps `cap` bytes.
+///
+/// `truncated` is why `wire` is not whole, if it is not.
+pub(super) async fn decode(
+    headers: &HeaderMap,
+    wire: Bytes,
+    truncated: Option<Truncated>,
+    cap: usize,
+) -> Decoded {
+    let Some(kinds) = codings(headers) else {
+        return Decoded {
+            body: wire,
+            coding: Coding::Unsupported,
+            truncated,
+        };
+    };
+    if kinds.is_empty() || wire.is_empty() {
+        return Decoded {
+            body: wire,
+            coding: Coding::Identity,
+            truncated,
+        };
+    }
+    if wire.len() < OFF_THREAD_BYTES {
+        return undo_all(&kinds, wire, truncated, cap).await;
+    }
+    let runtime = tokio::runtime::Handle::current();
+    let sent = wire.clone();
+    tokio::task::spawn_blocking(move || runtime.block_on(undo_all(&kinds, sent, truncated, cap)))
+        .await
+        .unwrap_or(Decoded {
+            body: wire,
+            coding: Coding::Mismatch,
+            truncated,
+        })
+}
+
+/// The codings in the order they were applied; none if one of them is unknown or they are too many.
+fn codings(headers: &HeaderMap) -> Option<Vec<Kind>> {
+    let mut kinds = Vec::new();
+    for value in headers.get_all(CONTENT_ENCODING) {
+        for name in text(value).split(',') {
+            match name.trim().to_ascii_lowercase().as_str() {
+                "" | "identity" => {}
+                // RFC 9110 §8.4.1.3: the same coding.
+                "gzip" | "x-gzip" => kinds.push(Kind::Gzip),
+                "deflate" => kinds.push(Kind::Deflate),
+                "br" => kinds.push(Kind::Brotli),
+                "zstd" => kinds.push(Kind::Zstd),
+                _ => return None,
+            }
+        }
+    }
+    (kinds.len() <= MOST_CODINGS).then_some(kinds)
+}
+
+async fn undo_all(
+    kinds: &[Kind],
+    wire: Bytes,
+    mut truncated: Option<Truncated>,
+    cap: usize,
+) -> Decoded {
+    let mut body = wire;
+    for &kind in kinds.iter().rev() {
+        let (decoded, end) = undo(kind, &body, cap).await;
+        truncated = match end {
+            End::Mismatch => {
+                return Decoded {
+                    body,
+                    coding: Coding::Mismatch,
+                    truncated,
+                };
+            }
+            End::Whole => truncated,
+            End::Early => truncated.or(Some(Truncated::Disconnect)),
+            End::Longer => Some(Truncated::Length),
+        };
+        body = decoded.into();
+    }
+    Decoded {
+        body,
+        coding: Coding::Decoded,
+        truncated,
+    }
+}
+
+/// How a coded stream ended.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    /// At its end.
+    Whole,
+    /// Before its end, or it is damaged from here on.
+    Early,
+    /// Not yet: the cap is reached.
+    Longer,
+    /// It never was one.
+    Mismatch,
+}
+
+async fn undo(kind: Kind, input: &[u8], cap: usize) -> (Vec<u8>, End) {
+    match kind {
+        Kind::Gzip => undo_gzip(input, cap).await,
+        Kind::Zstd => {
+            let window = [DParameter::window_log_max(ZSTD_WINDOW_LOG)];
+            let mut decoder = ZstdDecoder::with_params(input, &window);
+            decoder.multiple_members(true);
+            drain(decoder, cap).await
+        }
+        Kind::Brotli => unless_text(input, drain(BrotliDecoder::new(input), cap).await),
+        Kind::Deflate if has_zlib_header(input) => {
+            match drain(ZlibDecoder::new(input), cap).await {
+                (_, End::Mismatch) => drain(DeflateDecoder::new(input), cap).await,
+                decoded => decoded,
+            }
+        }
+        // "deflate" means zlib, but many send the bare stream (RFC 9110 §8.4.1.2).
+        Kind::Deflate => unless_text(input, drain(DeflateDecoder::new(input), cap).await),
+    }
+}
+
+/// Decodes each member of a gzip file (RFC 1952 §2.2) and ignores rubbish behind the last one, as
+/// browsers do.
+async fn undo_gzip(input: &[u8], cap: usize) -> (Vec<u8>, End) {
+    let mut body = Vec::new();
+    let mut rest = input;
+    loop {
+        let mut decoder = GzipDecoder::new(rest);
+        let (mut member, end) = drain(&mut decoder, cap - body.len()).await;
+        body.append(&mut member);
+        rest = decoder.into_inner();
+        if end != End::Whole || !rest.starts_with(&[0x1f, 0x8b]) {
+            return match end {
+                // A second member that is none is rubbish, too.
+                End::Mismatch if !body.is_empty() => (body, End::Whole),
+                end => (body, end),
+            };
+        }
+    }
+}
+
+async fn drain(mut decoder: impl AsyncRead + Unpin, cap: usize) -> (Vec<u8>, End) {
+    let mut out = Vec::new();
+    loop {
+        if out.len() > cap {
+            out.truncate(cap);
+            return (out, End::Longer);
+        }
+        out.reserve(8 * 1024);
+        match decoder.read_buf(&mut out).await {
+            Ok(0) => return (out, End::Whole),
+            Ok(_) => {}
+            Err(error) if out.is_empty() && error.kind() != io::ErrorKind::UnexpectedEof => {
+                return (out, End::Mismatch);
+            }
+            Err(_) => return (out, End::Early),
+        }
+    }
+}
+
+/// Brotli and bare deflate have no magic number: a plain page may decode to some noise before it
+/// fails. Where decoding failed and the input reads as text, it was text.
+fn unless_text(input: &[u8], (out, end): (Vec<u8>, End)) -> (Vec<u8>, End) {
+    let control = |&byte: &u8| byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x0c);
+    let failed = matches!(end, End::Early | End::Mismatch);
+    if failed && !input.iter().any(control) && std::str::from_utf8(input).is_ok() {
+        return (Vec::new(), End::Mismatch);
+    }
+    (out, end)
+}
+
+/// RFC 1950 §2.2: method 8, and a header that is a multiple of 31.
+fn has_zlib_header(input: &[u8]) -> bool {
+    matches!(input, [first, second, ..]
+        if first & 0x0f == 8 && (u16::from(*first) << 8 | u16::from(*second)) % 31 == 0)
+}
+
+#[cfg(test)]
+mod tests;

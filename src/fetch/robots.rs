@@ -1,0 +1,109 @@
+//! Gets a host's robots.txt (RFC 9309 §2.3.1): by the same way as its pages, over up to five
+//! redirects, of any length up to a cap. What the answer means is `robots`' to say.
+
+use std::time::Duration;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use url::Url;
+
+use super::body::Deadline;
+use super::settings::FetchOptions;
+use super::{FetchError, Fetcher, retry_after};
+use crate::canon::HostKey;
+use crate::clock::Boottime;
+use crate::exchange;
+
+/// What is read of a robots.txt: RFC 9309 §2.5 asks for at least 500 KiB.
+const MOST_BYTES: usize = 512 * 1024;
+
+/// RFC 9309 §2.3.1.2: at least five redirects are to be followed.
+const MOST_HOPS: u8 = 5;
+
+/// The answer to the question for a robots.txt.
+#[derive(Debug)]
+pub struct RobotsFetch {
+    /// The status of the last answer; none without one. 3xx if the redirects had no end or led
+    /// nowhere.
+    pub status: Option<u16>,
+    /// The body after content coding, at most 512 KiB; empty without an answer.
+    pub body: Bytes,
+    /// The URL that gave this answer.
+    pub final_url: Url,
+    /// Redirects followed, 0 to 5.
+    pub hops: u8,
+    /// Why there is no answer, or no more redirects were followed.
+    pub error: Option<FetchError>,
+    /// How long the last answer asks us to stay away, at most an hour.
+    pub retry_after: Option<Duration>,
+    /// When it ended: the delay of a polite host counts from here.
+    pub ended: Boottime,
+}
+
+impl Fetcher {
+    /// Fetches a host's robots.txt within `budget`; every outcome is a value.
+    pub async fn fetch_robots(&self, host: &HostKey, budget: Duration) -> RobotsFetch {
+        let options = FetchOptions {
+            budget,
+            ..FetchOptions::default()
+        };
+        let deadline = Deadline::start(self.settings(), &options);
+        let mut found = RobotsFetch {
+            status: None,
+            body: Bytes::new(),
+            final_url: host.robots_url(),
+            hops: 0,
+            error: None,
+            retry_after: None,
+            ended: Boottime::now(),
+        };
+        loop {
+            let asked = self
+                .request(
+                    &found.final_url,
+                    None,
+                    &deadline,
+                    options.wanted,
+                    MOST_BYTES,
+                )
+                .await;
+            found.ended = Boottime::now();
+            let answer = match asked {
+                Ok(answer) => answer,
+                Err(error) => {
+                    return RobotsFetch {
+                        status: None,
+                        error: Some(error),
+                        ..found
+                    };
+                }
+            };
+            found.status = Some(answer.status);
+            found.retry_after = retry_after(&answer.headers, SystemTime::now());
+            let target = exchange::is_redirect(answer.status)
+                .then(|| exchange::location(&answer.headers))
+                .flatten()
+                .and_then(|location| found.final_url.join(&location).ok())
+                .filter(|url| matches!(url.scheme(), "http" | "https"));
+            match target {
+                None => {
+                    return RobotsFetch {
+                        body: answer.body,
+                        ..found
+                    };
+                }
+                Some(_) if found.hops == MOST_HOPS => {
+                    let error = FetchError::TooManyRedirects { hops: MOST_HOPS };
+                    return RobotsFetch {
+                        error: Some(error),
+                        ..found
+                    };
+                }
+                Some(url) => {
+                    found.hops += 1;
+                    found.final_url = url;
+                }
+            }
+        }
+    }
+}

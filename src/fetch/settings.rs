@@ -1,0 +1,134 @@
+//! What an operator may set about fetching, and what a visit may ask for.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::proxy::{ProxyEnvironment, without_credentials};
+
+/// How resources are fetched; shared by all visits of a process.
+#[derive(Clone)]
+pub struct FetchSettings {
+    /// The `User-Agent` header. Default `pgcrawl/` and the version.
+    pub user_agent: String,
+    /// The `Accept` header.
+    pub accept: String,
+    /// The longest time for name lookup, connection and TLS handshake together. Default 10 s.
+    pub connect_timeout: Duration,
+    /// The longest silence: before the headers (counted from the end of `connect_timeout`) and
+    /// between two pieces of the body. Default 20 s.
+    pub idle_timeout: Duration,
+    /// The longest time for a whole fetch with its hops. Default 60 s.
+    pub total_timeout: Duration,
+    /// Bytes of a body that are kept, after content coding, and read, before it. Default 10 MiB.
+    pub max_body_bytes: u64,
+    /// `URL` or `label=URL` of a proxy for all requests: `http`, `https`, `socks5` (names are
+    /// resolved here) or `socks5h` (by the proxy), with credentials if need be. Default none.
+    pub proxy: Option<String>,
+    /// The environment's proxies, used where `proxy` is none. Default none:
+    /// [`ProxyEnvironment::read`] reads them.
+    pub proxy_environment: ProxyEnvironment,
+    /// Whether addresses that are not public may be asked without a seed that names the host.
+    /// Default false.
+    pub allow_private: bool,
+    /// Whether certificates go unverified. Default false.
+    pub insecure: bool,
+    /// Who resolves names. Default [`Resolver::Hickory`].
+    pub resolver: Resolver,
+}
+
+impl Default for FetchSettings {
+    fn default() -> FetchSettings {
+        FetchSettings {
+            user_agent: concat!("pgcrawl/", env!("CARGO_PKG_VERSION")).to_owned(),
+            accept: "text/html,application/xhtml+xml,application/xml;q=0.9,text/*;q=0.8,*/*;q=0.1"
+                .to_owned(),
+            connect_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(20),
+            total_timeout: Duration::from_secs(60),
+            max_body_bytes: 10 * 1024 * 1024,
+            proxy: None,
+            proxy_environment: ProxyEnvironment::default(),
+            allow_private: false,
+            insecure: false,
+            resolver: Resolver::default(),
+        }
+    }
+}
+
+impl fmt::Debug for FetchSettings {
+    /// Leaves out the proxy's credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FetchSettings")
+            .field("user_agent", &self.user_agent)
+            .field("accept", &self.accept)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("idle_timeout", &self.idle_timeout)
+            .field("total_timeout", &self.total_timeout)
+            .field("max_body_bytes", &self.max_body_bytes)
+            .field("proxy", &self.proxy.as_deref().map(without_credentials))
+            .field("proxy_environment", &self.proxy_environment)
+            .field("allow_private", &self.allow_private)
+            .field("insecure", &self.insecure)
+            .field("resolver", &self.resolver)
+            .finish()
+    }
+}
+
+/// Who resolves names: `hickory`, `system`, or the `address:port` of a nameserver.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Resolver {
+    /// Our own, asking the nameservers of resolv.conf; the system's where there is none.
+    #[default]
+    Hickory,
+    /// The system's (getaddrinfo), a thread for each question.
+    System,
+    /// Our own, asking this nameserver only.
+    At(SocketAddr),
+}
+
+impl FromStr for Resolver {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Resolver, String> {
+        match text {
+            "hickory" => Ok(Resolver::Hickory),
+            "system" => Ok(Resolver::System),
+            other => other.parse().map(Resolver::At).map_err(|_| {
+                format!("{other:?} is neither hickory, system nor the address:port of a nameserver")
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Resolver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Resolver::Hickory => f.write_str("hickory"),
+            Resolver::System => f.write_str("system"),
+            Resolver::At(address) => write!(f, "{address}"),
+        }
+    }
+}
+
+/// What one visit asks of the fetcher.
+#[derive(Clone, Debug)]
+pub struct FetchOptions {
+    /// The time left for it. Below `total_timeout` it is somebody else's hurry (the end of a
+    /// claim): then a body that is not complete is an error, not a page cut short. Default 60 s.
+    pub budget: Duration,
+    /// Whether a body of this media type (`text/html`: lower-case, without parameters) is worth
+    /// reading. Default: each is.
+    pub wanted: fn(Option<&str>) -> bool,
+}
+
+impl Default for FetchOptions {
+    fn default() -> FetchOptions {
+        FetchOptions {
+            budget: FetchSettings::default().total_timeout,
+            wanted: |_| true,
+        }
+    }
+}
