@@ -1,0 +1,173 @@
+//! Requests through a proxy: all of them, robots.txt too, and under its label.
+
+use pgcrawl::fetch::ProxyEnvironment;
+
+use super::*;
+
+const PAGE: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\npage";
+
+fn through(proxy: &str) -> FetchSettings {
+    // No nameserver is there: a name that we resolved ourselves would fail.
+    let resolver = Resolver::At("127.0.0.1:9".parse().unwrap());
+    FetchSettings {
+        proxy: Some(proxy.to_owned()),
+        resolver,
+        ..settings()
+    }
+}
+
+async fn closed(settings: FetchSettings, url: &str) -> Result<Exchange, FetchError> {
+    let url = PageUrl::parse(url).unwrap();
+    let fetcher = Fetcher::new(settings, PrivateGuard::closed()).unwrap();
+    fetcher.fetch(&url, &FetchOptions::default()).await
+}
+
+#[tokio::test]
+async fn pages_and_robots_txt_go_through_the_proxy_under_its_label() {
+    let proxy = RawListener::start(|_| (PAGE.to_vec(), Then::Close)).await;
+    let fetcher = Fetcher::new(
+        through(&format!("exit1=http://user:pass@{}", proxy.address())),
+        PrivateGuard::closed(),
+    )
+    .unwrap();
+    let url = PageUrl::parse("http://only-there.test/a").unwrap();
+    let found = fetcher.fetch(&url, &FetchOptions::default()).await.unwrap();
+    assert_eq!(
+        (found.proxy.as_deref(), found.ip, &found.body[..]),
+        (Some("exit1"), None, &b"page"[..])
+    );
+    let robots = fetcher
+        .fetch_robots(url.host(), Duration::from_secs(20))
+        .await;
+    assert_eq!(robots.status, Some(200));
+    let asked: Vec<_> = proxy
+        .requests()
+        .iter()
+        .map(|r| r.target().to_owned())
+        .collect();
+    assert_eq!(
+        asked,
+        [
+            "http://only-there.test/a",
+            "http://only-there.test/robots.txt"
+        ]
+    );
+    // "user:pass" in base64.
+    assert!(
+        proxy.requests()[0]
+            .head
+            .to_lowercase()
+            .contains("proxy-authorization: basic dxnlcjpwyxnz")
+    );
+}
+
+#[tokio::test]
+async fn a_proxy_that_wants_other_credentials_is_at_fault_itself() {
+    const REFUSAL: &[u8] =
+        b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n";
+    let proxy = RawListener::always(REFUSAL).await;
+    for url in ["http://site.test/", "https://site.test/"] {
+        let error = closed(through(&format!("http://{}", proxy.address())), url)
+            .await
+            .unwrap_err();
+        assert_eq!(
+            (error.class(), error.disposition()),
+            ("proxy", Disposition::Proxy),
+            "{url}"
+        );
+        assert!(!error.is_host_level(), "{url}");
+        assert!(
+            error.to_string().contains(&proxy.address().to_string()),
+            "{error}"
+        );
+    }
+    // Without a proxy the same status is an answer like any other.
+    assert_eq!(fetch(&proxy.url("/")).await.unwrap().status, 407);
+}
+
+#[tokio::test]
+async fn a_proxy_that_is_not_there_is_at_fault_itself() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    for proxy in [
+        format!("http://u:secret@{address}"),
+        format!("socks5h://u:secret@{address}"),
+    ] {
+        for url in ["http://site.test/", "https://site.test/"] {
+            let error = closed(through(&proxy), url).await.unwrap_err();
+            assert_eq!(error.class(), "proxy", "{proxy} {url} {error}");
+            assert!(!format!("{error} {error:?}").contains("secret"), "{error}");
+        }
+    }
+    let impatient = FetchSettings {
+        connect_timeout: Duration::from_millis(500),
+        ..through("http://u:secret@gone.test:3128")
+    };
+    let error = closed(impatient, "http://site.test/").await.unwrap_err();
+    assert_eq!(error.class(), "proxy", "{error}");
+}
+
+#[tokio::test]
+async fn a_proxy_that_cannot_reach_the_host_charges_the_host() {
+    let proxy =
+        RawListener::always(&b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n"[..]).await;
+    let error = closed(
+        through(&format!("http://{}", proxy.address())),
+        "https://site.test/",
+    )
+    .await
+    .unwrap_err();
+    assert_eq!(
+        (error.class(), error.disposition()),
+        ("tunnel", Disposition::Retry)
+    );
+    assert!(error.is_host_level());
+}
+
+#[tokio::test]
+async fn private_literals_are_refused_behind_a_proxy_as_well() {
+    let proxy = RawListener::always(PAGE).await;
+    let error = closed(
+        through(&format!("http://{}", proxy.address())),
+        "http://169.254.169.254/",
+    )
+    .await
+    .unwrap_err();
+    assert_eq!(error.class(), "private_address");
+    assert!(proxy.requests().is_empty());
+}
+
+#[tokio::test]
+async fn the_environment_s_proxy_is_used_under_its_own_label() {
+    let proxy = RawListener::start(|_| (PAGE.to_vec(), Then::Close)).await;
+    let site = Site::builder().page("/", "direct").start().await;
+    let address = format!("http://{}", proxy.address());
+    let environment = ProxyEnvironment {
+        http: Some(address),
+        ..ProxyEnvironment::default()
+    };
+    let settings = FetchSettings {
+        proxy_environment: environment,
+        ..settings()
+    };
+    let found = closed(settings.clone(), "http://only-there.test/")
+        .await
+        .unwrap();
+    assert_eq!(
+        (found.proxy.as_deref(), &found.body[..]),
+        (Some("env"), &b"page"[..])
+    );
+    // This machine is asked directly.
+    let found = fetch_with(settings, &site.url("/")).await.unwrap();
+    assert_eq!((found.proxy, &found.body[..]), (None, &b"direct"[..]));
+}
+
+#[tokio::test]
+async fn a_setting_that_is_no_proxy_is_named() {
+    let error = Fetcher::new(through("ftp://u:secret@h"), PrivateGuard::closed()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "proxy: ftp://h: a proxy is http, https, socks5 or socks5h"
+    );
+}

@@ -1,0 +1,4 @@
+//! What tests stand on.
+
+pub(crate) mod names;
+pub(crate) mod site;
