@@ -103,7 +103,7 @@ comment on column tasks.expiries is 'Leases lost in a row; an accepted finish se
 comment on column tasks.deferrals is 'Answers that asked for patience (429, 503 with Retry-After) and were not charged as attempts.';
 comment on column tasks.claim_version is 'Counts claims; with claimed_by it fences the finish.';
 comment on column tasks.available_at is 'When it becomes new again (retry of failed, revisit of done); null = never.';
-comment on column tasks.reason is 'Why it is failed or excluded: a class of error, robots, poison, host_down …';
+comment on column tasks.reason is 'Why it is failed or excluded (a class of error, robots, poison, host_down …), or, done, why its redirect was not followed.';
 comment on column tasks.detail is 'More of the reason: the line of robots.txt, the words of the error.';
 
 create table workers (

@@ -15,13 +15,16 @@ comment on column crawl.scope is 'host, site, prefix or any: how far from its se
 
 create table scope_rules (
     id         int generated always as identity,
-    rule       text not null,
-    source     text not null,
     created_at timestamptz not null default now(),
+    rule       text not null,
+    host       text not null,
+    source     text not null,
     constraint scope_rules_pkey primary key (id),
-    constraint scope_rules_rule_key unique (rule),
-    constraint scope_rules_rule_length check (length(rule) between 1 and 2100)    -- a btree entry over 2,700 bytes errors
+    constraint scope_rules_rule_host_key unique (rule, host),
+    constraint scope_rules_length check (length(rule) between 1 and 2100 and length(host) between 1 and 255)    -- a btree entry over 2,700 bytes errors
 );
 
 comment on table  scope_rules is 'What belongs to the crawl: one row a host, site or prefix that a seed (or a seed''s own redirect) named.';
+comment on column scope_rules.rule is 'The host, site or prefix; * where the scope is any.';
+comment on column scope_rules.host is 'The host name that the seed named: this very host may have an address that is not public.';
 comment on column scope_rules.source is 'seed, or redirect: a seed that answered with its www or https twin.';
