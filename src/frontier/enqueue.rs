@@ -1,0 +1,71 @@
+//! From URLs to tasks: hosts are made first, then the tasks, each URL once.
+
+use std::collections::HashMap;
+
+use uuid::Uuid;
+
+use super::{
+    Frontier, HostId, Result, WorkerId,
+    tries::{once, run},
+};
+use crate::canon::{HostKey, PageUrl};
+
+impl Frontier {
+    /// The rows of these hosts, made where they are not there yet. In any order, duplicates allowed.
+    pub async fn hosts(&self, keys: &[HostKey]) -> Result<HashMap<HostKey, HostId>> {
+        let names: Vec<String> = keys.iter().map(|key| key.as_str().to_owned()).collect();
+        let names = &names;
+        run!(self, "enqueue_hosts", async |db| {
+            sqlx::query_file!("src/frontier/sql/enqueue_hosts.sql", names)
+                .execute(db)
+                .await
+                .map(|_| ())
+        })?;
+        let rows = run!(self, "host_ids", async |db| {
+            sqlx::query_file!("src/frontier/sql/host_ids.sql", names)
+                .fetch_all(db)
+                .await
+        })?;
+        let by_name: HashMap<String, HostId> = rows
+            .into_iter()
+            .map(|row| (row.authority, HostId(row.id)))
+            .collect();
+        Ok(keys
+            .iter()
+            .filter_map(|key| Some((key.clone(), *by_name.get(key.as_str())?)))
+            .collect())
+    }
+
+    /// Makes tasks of seeds, each URL once. Answers how many were new.
+    pub async fn enqueue_seeds(&self, worker: WorkerId, seeds: &[PageUrl]) -> Result<u64> {
+        if seeds.is_empty() {
+            return Ok(0);
+        }
+        let keys: Vec<HostKey> = seeds.iter().map(|seed| seed.host().clone()).collect();
+        let hosts = self.hosts(&keys).await?;
+        let mut ids: Vec<i32> = Vec::with_capacity(seeds.len());
+        let mut digests: Vec<Uuid> = Vec::with_capacity(seeds.len());
+        let mut urls: Vec<String> = Vec::with_capacity(seeds.len());
+        for seed in seeds {
+            let Some(host) = hosts.get(seed.host()) else {
+                continue;
+            };
+            ids.push(host.0);
+            digests.push(seed.digest().into());
+            urls.push(seed.as_str().to_owned());
+        }
+        let (ids, digests, urls) = (&ids, &digests, &urls);
+        let fresh = run!(self, "enqueue_tasks", async |db| {
+            sqlx::query_file_scalar!(
+                "src/frontier/sql/enqueue_tasks.sql",
+                worker.0,
+                ids,
+                digests,
+                urls
+            )
+            .fetch_one(db)
+            .await
+        })?;
+        Ok(fresh.unsigned_abs())
+    }
+}

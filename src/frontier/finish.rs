@@ -1,0 +1,375 @@
+//! The finish: all of a batch of visits is written by one statement, or nothing of it.
+
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{
+    Frontier, FrontierError, HostId, Result, TaskId, WorkerId, ms,
+    tries::{once, run},
+};
+use crate::canon::UrlDigest;
+use crate::pages::PageRow;
+
+/// How a visit ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// An answer was recorded.
+    Done {
+        /// Why its redirect was not followed, if it was one.
+        reason: Option<&'static str>,
+    },
+    /// No usable answer.
+    Failed {
+        /// Class of the error.
+        reason: String,
+        /// The error in words.
+        detail: Option<String>,
+        /// When it is tried again; `None`: never.
+        due: Option<std::time::Duration>,
+        /// False where the server asked for patience: the attempt does not count, the deferral does.
+        charged: bool,
+    },
+    /// Decided against.
+    Excluded {
+        /// Which rule: `robots`, …
+        reason: String,
+        /// The rule in words.
+        detail: Option<String>,
+    },
+}
+
+/// A URL that a visit found.
+#[derive(Clone, Debug)]
+pub struct NewLink {
+    /// Its host's row.
+    pub host: HostId,
+    /// Its identity within the host.
+    pub digest: UrlDigest,
+    /// What is to be fetched.
+    pub url: String,
+    /// Links from a seed.
+    pub depth: u16,
+    /// Redirects in a row that lead to it.
+    pub hops: u16,
+    /// Reason and rule, where it is excluded from the start.
+    pub excluded: Option<(&'static str, String)>,
+}
+
+/// A visit to finish.
+#[derive(Clone, Debug)]
+pub struct Finish {
+    /// The task.
+    pub task: TaskId,
+    /// The claim's version; fences the finish.
+    pub claim_version: i32,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Its page; `None` where nothing was asked for.
+    pub page: Option<PageRow>,
+    /// What it found.
+    pub links: Vec<NewLink>,
+}
+
+impl Frontier {
+    /// Finishes visits. Answers for each whether it was accepted; one that lost its lease leaves no trace.
+    ///
+    /// If the data of the batch violate a rule of the database, its visits are finished one by one, so that only the one at fault is
+    /// lost; that one is failed with reason `unstorable`.
+    pub async fn finish(&self, worker: WorkerId, batch: &[Finish]) -> Result<Vec<bool>> {
+        if batch.is_empty() {
+            return Ok(Vec::new());
+        }
+        match self.finish_at_once(worker, batch).await {
+            Err(error) if error.is_data() => self.finish_one_by_one(worker, batch, &error).await,
+            other => other,
+        }
+    }
+
+    async fn finish_at_once(&self, worker: WorkerId, batch: &[Finish]) -> Result<Vec<bool>> {
+        let columns = &Columns::of(batch);
+        run!(self, "finish", async |db| columns
+            .send(worker, batch, db)
+            .await)
+    }
+
+    async fn finish_one_by_one(
+        &self,
+        worker: WorkerId,
+        batch: &[Finish],
+        error: &FrontierError,
+    ) -> Result<Vec<bool>> {
+        tracing::warn!(visits = batch.len(), error = %Causes(error), "a batch broke a rule of the database; finishing its visits one by one");
+        let mut accepted = Vec::with_capacity(batch.len());
+        for finish in batch {
+            let one = match self
+                .finish_at_once(worker, std::slice::from_ref(finish))
+                .await
+            {
+                Err(error) if error.is_data() => {
+                    tracing::error!(task.id = finish.task.0, error = %Causes(&error), "a visit cannot be stored");
+                    let failed = Finish {
+                        outcome: Outcome::Failed {
+                            reason: "unstorable".to_owned(),
+                            detail: Some(crate::pages::clean(&Causes(&error).to_string(), 1_000)),
+                            due: None,
+                            charged: true,
+                        },
+                        page: None,
+                        links: Vec::new(),
+                        ..finish.clone()
+                    };
+                    self.finish_at_once(worker, std::slice::from_ref(&failed))
+                        .await?
+                }
+                other => other?,
+            };
+            accepted.extend(one);
+        }
+        Ok(accepted)
+    }
+}
+
+/// An error with its causes, on one line.
+struct Causes<'a>(&'a dyn std::error::Error);
+
+impl std::fmt::Display for Causes<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
+
+/// A batch, column by column, as `unnest` takes it. Strings are borrowed from the batch.
+#[derive(Default)]
+struct Columns<'a> {
+    tasks: Vec<i64>,
+    claim_versions: Vec<i32>,
+    statuses: Vec<&'static str>,
+    reasons: Vec<Option<&'a str>>,
+    details: Vec<Option<&'a str>>,
+    due_ms: Vec<Option<i64>>,
+    charged: Vec<bool>,
+    visited: Vec<bool>,
+    http_status: Vec<Option<i16>>,
+    hops: Vec<i16>,
+    fetch_ms: Vec<Option<i32>>,
+    wire_bytes: Vec<i64>,
+    body_bytes: Vec<i64>,
+    links: Vec<i32>,
+    truncated: Vec<Option<&'a str>>,
+    error: Vec<Option<&'a str>>,
+    error_detail: Vec<Option<&'a str>>,
+    final_url: Vec<Option<&'a str>>,
+    redirect_to: Vec<Option<&'a str>>,
+    content_type: Vec<Option<&'a str>>,
+    charset: Vec<Option<&'a str>>,
+    charset_from: Vec<Option<&'a str>>,
+    lang: Vec<Option<&'a str>>,
+    title: Vec<Option<&'a str>>,
+    description: Vec<Option<&'a str>>,
+    h1: Vec<Option<&'a str>>,
+    canonical_url: Vec<Option<&'a str>>,
+    robots: Vec<Option<&'a str>>,
+    etag: Vec<Option<&'a str>>,
+    last_modified: Vec<Option<&'a str>>,
+    ip: Vec<Option<String>>,
+    proxy: Vec<Option<&'a str>>,
+    digest: Vec<Option<&'a [u8]>>,
+    headers: Vec<Option<&'a str>>,
+    keep_body: Vec<bool>,
+    body: Vec<Option<&'a [u8]>>,
+    link_position: Vec<i32>,
+    link_host: Vec<i32>,
+    link_digest: Vec<Uuid>,
+    link_url: Vec<&'a str>,
+    link_depth: Vec<i16>,
+    link_hops: Vec<i16>,
+    link_reason: Vec<Option<&'a str>>,
+    link_detail: Vec<Option<&'a str>>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(batch: &'a [Finish]) -> Columns<'a> {
+        let mut columns = Columns::default();
+        for (finish, position) in batch.iter().zip(1..) {
+            columns.push_outcome(finish);
+            columns.push_page(finish.page.as_ref());
+            for link in &finish.links {
+                columns.link_position.push(position);
+                columns.link_host.push(link.host.0);
+                columns.link_digest.push(link.digest.into());
+                columns.link_url.push(&link.url);
+                columns.link_depth.push(short(link.depth));
+                columns.link_hops.push(short(link.hops));
+                columns
+                    .link_reason
+                    .push(link.excluded.as_ref().map(|(reason, _)| *reason));
+                columns
+                    .link_detail
+                    .push(link.excluded.as_ref().map(|(_, detail)| detail.as_str()));
+            }
+        }
+        columns
+    }
+
+    fn push_outcome(&mut self, finish: &'a Finish) {
+        self.tasks.push(finish.task.0);
+        self.claim_versions.push(finish.claim_version);
+        let (status, reason, detail, due, charged) = match &finish.outcome {
+            Outcome::Done { reason } => ("done", *reason, None, None, true),
+            Outcome::Failed {
+                reason,
+                detail,
+                due,
+                charged,
+            } => (
+                "failed",
+                Some(reason.as_str()),
+                detail.as_deref(),
+                *due,
+                *charged,
+            ),
+            Outcome::Excluded { reason, detail } => (
+                "excluded",
+                Some(reason.as_str()),
+                detail.as_deref(),
+                None,
+                true,
+            ),
+        };
+        self.statuses.push(status);
+        self.reasons.push(reason);
+        self.details.push(detail);
+        self.due_ms.push(due.map(|due| i64::from(ms(due))));
+        self.charged.push(charged);
+    }
+
+    fn push_page(&mut self, page: Option<&'a PageRow>) {
+        self.visited.push(page.is_some());
+        self.http_status.push(
+            page.and_then(|p| p.http_status)
+                .and_then(|status| i16::try_from(status).ok()),
+        );
+        self.hops.push(page.map_or(0, |p| i16::from(p.hops)));
+        self.fetch_ms.push(page.and_then(|p| p.fetch).map(ms));
+        self.wire_bytes.push(page.map_or(0, |p| long(p.wire_bytes)));
+        self.body_bytes.push(page.map_or(0, |p| long(p.body_bytes)));
+        self.links
+            .push(page.map_or(0, |p| i32::try_from(p.links).unwrap_or(i32::MAX)));
+        self.truncated.push(page.and_then(|p| p.truncated));
+        self.error.push(page.and_then(|p| p.error.as_deref()));
+        self.error_detail
+            .push(page.and_then(|p| p.error_detail.as_deref()));
+        self.final_url
+            .push(page.and_then(|p| p.final_url.as_deref()));
+        self.redirect_to
+            .push(page.and_then(|p| p.redirect_to.as_deref()));
+        self.content_type
+            .push(page.and_then(|p| p.content_type.as_deref()));
+        self.charset.push(page.and_then(|p| p.charset));
+        self.charset_from.push(page.and_then(|p| p.charset_from));
+        self.lang.push(page.and_then(|p| p.lang.as_deref()));
+        self.title.push(page.and_then(|p| p.title.as_deref()));
+        self.description
+            .push(page.and_then(|p| p.description.as_deref()));
+        self.h1.push(page.and_then(|p| p.h1.as_deref()));
+        self.canonical_url
+            .push(page.and_then(|p| p.canonical_url.as_deref()));
+        self.robots.push(page.and_then(|p| p.robots.as_deref()));
+        self.etag.push(page.and_then(|p| p.etag.as_deref()));
+        self.last_modified
+            .push(page.and_then(|p| p.last_modified.as_deref()));
+        self.ip
+            .push(page.and_then(|p| p.ip).map(|ip| ip.to_string()));
+        self.proxy.push(page.and_then(|p| p.proxy.as_deref()));
+        self.digest.push(
+            page.and_then(|p| p.digest.as_ref())
+                .map(|digest| digest.as_slice()),
+        );
+        self.headers.push(page.and_then(|p| p.headers.as_deref()));
+        self.keep_body.push(page.is_some_and(|p| p.body.is_some()));
+        self.body.push(page.and_then(|p| p.body.as_deref()));
+    }
+
+    async fn send(
+        &self,
+        worker: WorkerId,
+        batch: &[Finish],
+        db: &mut PgConnection,
+    ) -> std::result::Result<Vec<bool>, sqlx::Error> {
+        // Each try anew, and before it is sent.
+        let ended_ago: Vec<i64> = batch
+            .iter()
+            .map(|finish| {
+                finish
+                    .page
+                    .as_ref()
+                    .map_or(0, |page| i64::from(ms(page.ended.elapsed())))
+            })
+            .collect();
+        sqlx::query_file_scalar!(
+            "src/frontier/sql/finish.sql",
+            worker.0,
+            &self.tasks,
+            &self.claim_versions,
+            &self.statuses as &[&str],
+            &self.reasons as &[Option<&str>],
+            &self.details as &[Option<&str>],
+            &self.due_ms as &[Option<i64>],
+            &self.charged,
+            &self.visited,
+            &self.http_status as &[Option<i16>],
+            &self.hops,
+            &self.fetch_ms as &[Option<i32>],
+            &self.wire_bytes,
+            &self.body_bytes,
+            &self.links,
+            &self.truncated as &[Option<&str>],
+            &self.error as &[Option<&str>],
+            &self.error_detail as &[Option<&str>],
+            &self.final_url as &[Option<&str>],
+            &self.redirect_to as &[Option<&str>],
+            &self.content_type as &[Option<&str>],
+            &self.charset as &[Option<&str>],
+            &self.charset_from as &[Option<&str>],
+            &self.lang as &[Option<&str>],
+            &self.title as &[Option<&str>],
+            &self.description as &[Option<&str>],
+            &self.h1 as &[Option<&str>],
+            &self.canonical_url as &[Option<&str>],
+            &self.robots as &[Option<&str>],
+            &self.etag as &[Option<&str>],
+            &self.last_modified as &[Option<&str>],
+            &self.ip as &[Option<String>],
+            &self.proxy as &[Option<&str>],
+            &self.digest as &[Option<&[u8]>],
+            &self.headers as &[Option<&str>],
+            &ended_ago,
+            &self.keep_body,
+            &self.body as &[Option<&[u8]>],
+            &self.link_position,
+            &self.link_host,
+            &self.link_digest,
+            &self.link_url as &[&str],
+            &self.link_depth,
+            &self.link_hops,
+            &self.link_reason as &[Option<&str>],
+            &self.link_detail as &[Option<&str>]
+        )
+        .fetch_all(db)
+        .await
+    }
+}
+
+fn short(n: u16) -> i16 {
+    i16::try_from(n).unwrap_or(i16::MAX)
+}
+
+fn long(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}

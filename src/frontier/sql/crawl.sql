@@ -1,0 +1,2 @@
+select canon_version, scope
+from crawl

@@ -1,0 +1,135 @@
+-- Finishes visits: pages, bodies, status, new tasks and counts in one statement, so all of a visit is there or none of it, and a client that
+-- is stopped half way holds no lock. $1 worker. Answers one row a visit, in order: accepted or not. One that is not accepted left no trace.
+--
+-- Visits, one element each:  $2 tasks, $3 claim versions, $4 statuses (done, failed, excluded), $5 reasons, $6 details, $7 ms until it is due
+-- again (null = never), $8 whether the attempt is charged; then the page: $9 visited (has a page row), $10 … $37 its columns, $38 bodies.
+-- Links: $39 the position of their visit in $2 (from 1; not the task: a worker may finish a task it lost and the same task claimed anew in
+-- one batch), $40 host ids, $41 digests, $42 urls, $43 depths, $44 hops, $45 and $46 reason and detail of those that are excluded from the start.
+with visits as materialized (
+    select *
+    from unnest($2::bigint[], $3::int[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::boolean[], $9::boolean[],
+                $10::smallint[], $11::smallint[], $12::int[], $13::bigint[], $14::bigint[], $15::int[], $16::text[], $17::text[], $18::text[],
+                $19::text[], $20::text[], $21::text[], $22::text[], $23::text[], $24::text[], $25::text[], $26::text[], $27::text[],
+                $28::text[], $29::text[], $30::text[], $31::text[], $32::text[], $33::text[], $34::bytea[], $35::text[], $36::bigint[],
+                $37::boolean[], $38::bytea[]) with ordinality
+         as v (task_id, claim_version, status, reason, detail, due_ms, charged, visited,
+               http_status, page_hops, fetch_ms, wire_bytes, body_bytes, links, truncated, error, error_detail,
+               final_url, redirect_to, content_type, charset, charset_from, lang, title, description, h1,
+               canonical_url, robots, etag, last_modified, ip, proxy, digest, headers, ended_ago_ms,
+               keep_body, body, position)
+),
+accepted as (
+    update tasks t
+    set status       = v.status::task_status,
+        claimed_by   = null,
+        claimed_at   = null,
+        expiries     = 0,
+        attempts     = case when v.charged then t.attempts else greatest(t.attempts - 1, 0) end,
+        deferrals    = case when v.charged then t.deferrals else t.deferrals + 1 end,
+        available_at = now() + make_interval(secs => v.due_ms / 1000.0),
+        reason       = v.reason,
+        detail       = v.detail
+    from visits v
+    where t.id = any ($2::bigint[])
+      and t.id = v.task_id
+      and t.status = 'claimed'
+      and t.claimed_by = $1::int
+      and t.claim_version = v.claim_version
+    returning t.id, t.status as new_status, t.available_at, v.*
+),
+written as (
+    insert into pages (task_id, claim_version, http_status, hops, fetch_ms, fetched_at, wire_bytes, body_bytes, links, truncated, error, error_detail,
+                       final_url, redirect_to, content_type, charset, charset_from, lang, title, description, h1, canonical_url, robots,
+                       etag, last_modified, ip, proxy, digest, headers)
+    select id, claim_version, http_status, page_hops, fetch_ms, now() - make_interval(secs => ended_ago_ms / 1000.0), wire_bytes, body_bytes, links,
+           truncated, error, error_detail, final_url, redirect_to, content_type, charset, charset_from, lang, title, description, h1,
+           canonical_url, robots, etag, last_modified, ip::inet, proxy, digest, headers::jsonb
+    from accepted
+    where visited    -- a failed visit says why in its row; http_status null = no answer
+    on conflict (task_id) do update
+    set claim_version = excluded.claim_version,
+        http_status   = excluded.http_status,
+        hops          = excluded.hops,
+        fetch_ms      = excluded.fetch_ms,
+        fetched_at    = excluded.fetched_at,
+        wire_bytes    = excluded.wire_bytes,
+        body_bytes    = excluded.body_bytes,
+        links         = excluded.links,
+        truncated     = excluded.truncated,
+        error         = excluded.error,
+        error_detail  = excluded.error_detail,
+        final_url     = excluded.final_url,
+        redirect_to   = excluded.redirect_to,
+        content_type  = excluded.content_type,
+        charset       = excluded.charset,
+        charset_from  = excluded.charset_from,
+        lang          = excluded.lang,
+        title         = excluded.title,
+        description   = excluded.description,
+        h1            = excluded.h1,
+        canonical_url = excluded.canonical_url,
+        robots        = excluded.robots,
+        etag          = excluded.etag,
+        last_modified = excluded.last_modified,
+        ip            = excluded.ip,
+        proxy         = excluded.proxy,
+        digest        = excluded.digest,
+        headers       = excluded.headers
+),
+kept as (
+    insert into bodies (task_id, claim_version, body)
+    select id, claim_version, body
+    from accepted
+    where keep_body
+    on conflict (task_id) do update
+    set claim_version = excluded.claim_version,
+        body          = excluded.body
+),
+found as materialized (
+    select distinct on (l.host_id, l.url_digest) l.*, a.id as via
+    from unnest($39::int[], $40::int[], $41::uuid[], $42::text[], $43::smallint[], $44::smallint[], $45::text[], $46::text[])
+         as l (position, host_id, url_digest, url, depth, hops, reason, detail)
+    join accepted a on a.position = l.position
+    order by l.host_id, l.url_digest, l.depth, l.hops
+),
+fresh as (
+    insert into tasks (host_id, url_digest, url, depth, hops, via, status, reason, detail)
+    select f.host_id, f.url_digest, f.url, f.depth, f.hops, f.via,
+           case when f.reason is null then 'new' else 'excluded' end::task_status, f.reason, f.detail
+    from found f
+    -- Not left to `on conflict`, which waits for whoever *updates* the row of a known URL: two visits that link to each other would deadlock.
+    -- Lateral with a limit: one index lookup a link, whatever the statistics say.
+    left join lateral (
+        select 1 as known
+        from tasks t
+        where t.host_id = f.host_id
+          and t.url_digest = f.url_digest
+        limit 1
+    ) k on true
+    where k.known is null
+    order by f.host_id, f.url_digest    -- all insert in one order
+    on conflict do nothing
+    returning id
+),
+counted as (
+    update worker_counts c
+    set done       = c.done       + s.done,
+        failed     = c.failed     + s.failed,
+        retried    = c.retried    + s.retried,
+        excluded   = c.excluded   + s.excluded,
+        bytes      = c.bytes      + s.bytes,
+        discovered = c.discovered + (select count(*) from fresh),
+        refused    = c.refused    + cardinality($2::bigint[]) - s.accepted
+    from (select count(*) as accepted,
+                 count(*) filter (where new_status = 'done') as done,
+                 count(*) filter (where new_status = 'failed' and available_at is null) as failed,
+                 count(*) filter (where new_status = 'failed' and available_at is not null) as retried,
+                 count(*) filter (where new_status = 'excluded') as excluded,
+                 coalesce(sum(wire_bytes), 0) as bytes
+          from accepted) s
+    where worker_id = $1::int
+)
+select a.id is not null as "accepted!"
+from visits v
+left join accepted a on a.position = v.position
+order by v.position

@@ -1,0 +1,3 @@
+select id, authority
+from hosts
+where authority = any ($1)

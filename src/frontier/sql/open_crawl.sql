@@ -1,0 +1,3 @@
+insert into crawl (canon_version, scope)
+values ($1, $2)
+on conflict do nothing

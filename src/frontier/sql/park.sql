@@ -1,0 +1,1 @@
+select park_hosts($1::int[]) as "parked!"

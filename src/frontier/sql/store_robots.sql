@@ -1,0 +1,29 @@
+-- A robots.txt answer that settles what may be fetched. $1 host, $2 http status, $3 hops, $4 Crawl-delay in ms, $5 class of the error,
+-- $6 final url, $7 sitemaps, $8 body, $9 ms for which it counts, $10 the crawl's delay in ms, $11 lease in ms.
+--
+-- A delay that appears on a host that was fetched without a hold first waits until those leases are over; a host whose robots.txt was never
+-- fetched before was always held.
+with stored as (
+    insert into robots (host_id, http_status, hops, crawl_delay_ms, error, final_url, sitemaps, body)
+    values ($1, $2, $3, $4, $5, $6, $7, $8)
+    on conflict (host_id) do update
+    set fetched_at     = now(),
+        http_status    = excluded.http_status,
+        hops           = excluded.hops,
+        crawl_delay_ms = excluded.crawl_delay_ms,
+        error          = excluded.error,
+        final_url      = excluded.final_url,
+        sitemaps       = excluded.sitemaps,
+        body           = excluded.body
+)
+update hosts
+set crawl_delay_ms  = $4,
+    robots_failures = 0,
+    polite_at       = case when robots_until is not null
+                                and coalesce(delay_ms, greatest($10::int, crawl_delay_ms)) = 0
+                                and coalesce(delay_ms, greatest($10::int, $4)) > 0
+                           then greatest(polite_at, now() + make_interval(secs => ($11::int + $4) / 1000.0))
+                           else polite_at end,
+    robots_until    = now() + make_interval(secs => $9::bigint / 1000.0)
+where id = $1
+returning coalesce(delay_ms, greatest($10::int, crawl_delay_ms)) as "delay!"

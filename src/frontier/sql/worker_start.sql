@@ -1,0 +1,15 @@
+-- Joins the crawl. The id is this process's until it stops. $1 name, $2 version, $3 machine, $4 host name, $5 pid, $6 start of the process
+with w as (
+    insert into workers (name, version, machine, host_name, pid, process_started)
+    values ($1, $2, $3, $4, $5, $6)
+    returning id
+),
+r as (
+    insert into worker_reports (worker_id)
+    select id
+    from w
+)
+insert into worker_counts (worker_id)
+select id
+from w
+returning worker_id

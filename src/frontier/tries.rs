@@ -1,0 +1,118 @@
+//! How a statement is tried: never dropped half way into the pool, repeated while the trouble passes.
+//!
+//! Macros and not functions that take closures: a future that borrows both its arguments and the connection cannot be named as `Send` yet.
+
+use std::time::Duration;
+
+use rand::RngExt as _;
+use tokio::time::Instant;
+
+use super::{FrontierError, FrontierSettings, error};
+
+/// Runs one autocommit statement, once: `once!(frontier, async |db| …)`.
+///
+/// Past the server's own `statement_timeout` and 5 s more (a server that vanished without closing its socket) the connection is closed,
+/// and not returned to the pool.
+macro_rules! once {
+    ($frontier:expr, async |$db:ident| $statement:expr) => {
+        match $frontier.pool().acquire().await {
+            Ok(mut connection) => {
+                let limit =
+                    $frontier.settings().statement_timeout + std::time::Duration::from_secs(5);
+                let answer = {
+                    let $db = &mut *connection;
+                    tokio::time::timeout(limit, async { $statement }).await
+                };
+                match answer {
+                    Ok(result) => result,
+                    Err(_) => {
+                        let _ = sqlx::Connection::close_hard(connection.detach()).await;
+                        Err(crate::frontier::tries::silent())
+                    }
+                }
+            }
+            Err(error) => Err(error),
+        }
+    };
+}
+
+/// Runs one autocommit statement and repeats it with jittered waits while the trouble passes: `run!(frontier, "name", async |db| …)`.
+macro_rules! run {
+    ($frontier:expr, $what:literal, async |$db:ident| $statement:expr) => {{
+        let mut tries = crate::frontier::tries::Tries::new($what);
+        loop {
+            match once!($frontier, async |$db| $statement) {
+                Ok(value) => break Ok(value),
+                Err(error) => {
+                    if let Err(end) = tries.failed(error, $frontier.settings()).await {
+                        break Err(end);
+                    }
+                }
+            }
+        }
+    }};
+}
+
+pub(super) use {once, run};
+
+/// A server that did not answer and did not hang up.
+pub(super) fn silent() -> sqlx::Error {
+    sqlx::Error::Io(std::io::Error::new(
+        std::io::ErrorKind::TimedOut,
+        "the server did not answer",
+    ))
+}
+
+/// The tries of one statement.
+pub(super) struct Tries {
+    what: &'static str,
+    began: Instant,
+    wait: Duration,
+}
+
+impl Tries {
+    pub(super) fn new(what: &'static str) -> Tries {
+        Tries {
+            what,
+            began: Instant::now(),
+            wait: Duration::from_millis(20),
+        }
+    }
+
+    /// Waits until it is worth another try; the end of all tries is the error.
+    pub(super) async fn failed(
+        &mut self,
+        error: sqlx::Error,
+        settings: &FrontierSettings,
+    ) -> Result<(), FrontierError> {
+        let what = self.what;
+        if !error::passes(&error) {
+            return Err(FrontierError::Statement {
+                what,
+                source: error,
+            });
+        }
+        if self.began.elapsed() > settings.patience {
+            if error::is_disk_full(&error) {
+                return Err(FrontierError::DiskFull {
+                    what,
+                    source: error,
+                });
+            }
+            return Err(FrontierError::Lost {
+                what,
+                after: self.began.elapsed(),
+                source: error,
+            });
+        }
+        if self.wait > Duration::from_millis(500) {
+            tracing::warn!(statement = what, %error, "the database is in trouble, trying again");
+        } else {
+            tracing::debug!(statement = what, %error, "repeating a statement");
+        }
+        let jitter = rand::rng().random_range(0.5..1.5);
+        tokio::time::sleep(self.wait.mul_f64(jitter)).await;
+        self.wait = (self.wait * 2).min(Duration::from_secs(2));
+        Ok(())
+    }
+}
