@@ -1,1 +1,228 @@
-//! The crawl.
+//! The crawl of one process: claims become visits, visits become rows.
+//!
+//! | part | what it does |
+//! |---|---|
+//! | `dispatch` | the loop: claims ahead, starts what may be started, lets go of what is used up; owns the `stock` |
+//! | `supply` | a claim with all that its tasks need: host keys, robots.txt |
+//! | `visit`, `read` | one task's journey: robots, permit, fetch, extract, judge |
+//! | `robots` | robots.txt of a held host |
+//! | `commit` | batches of visits become rows, each batch by one statement |
+//! | `letting_go` | gives tasks back, releases hosts |
+//! | `licence` | the heartbeat, and until when this process may fetch |
+//! | `upkeep` | due retries, lost leases, dead neighbours, counts |
+//!
+//! Each runs as a task of its own; none holds a transaction open, and no database work is cancelled half way. Cut off between any two
+//! lines, what is claimed is recycled, and what is not committed did not happen.
+
+mod commit;
+mod context;
+mod dispatch;
+mod ending;
+mod identity;
+mod letting_go;
+mod licence;
+mod read;
+mod robots;
+mod settings;
+mod stock;
+mod supply;
+mod tally;
+mod upkeep;
+mod visit;
+
+pub use context::ScopeRules;
+pub use ending::{End, Stop};
+pub use settings::CrawlSettings;
+pub use tally::{Counts, HostTally, Tally};
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::mpsc;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    canon::{self, PageUrl},
+    clock::Boottime,
+    fetch::Fetcher,
+    frontier::{Ending, Frontier, FrontierError, Identity},
+    politeness::{Ceilings, Limits},
+};
+
+use self::{
+    context::Context,
+    dispatch::{Dispatcher, Event},
+    licence::Licence,
+};
+
+/// One process in a crawl: it has joined, and may add seeds and run.
+pub struct Crawl {
+    cx: Arc<Context>,
+    heart: Frontier,
+    me: Identity,
+    alive: CancellationToken,
+    heartbeat: tokio::task::JoinHandle<()>,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// How it ended.
+    pub end: End,
+    /// What this process did.
+    pub counts: Counts,
+    /// How the whole crawl stands, where it is finished.
+    pub ending: Option<Ending>,
+    /// From the start of the run.
+    pub took: Duration,
+}
+
+impl Crawl {
+    /// Opens the crawl of a database (or begins it) and joins. `heart` is a frontier on connections of its own, for the heartbeat, which
+    /// nothing may hold up. `rules` are those that `fetcher` asks about private addresses.
+    ///
+    /// # Errors
+    ///
+    /// The crawl there has another scope or canonicaliser; the database fails.
+    pub async fn join(
+        settings: CrawlSettings,
+        scope: &str,
+        frontier: Frontier,
+        heart: Frontier,
+        fetcher: Fetcher,
+        limits: &Limits,
+        rules: Arc<ScopeRules>,
+    ) -> Result<Crawl, FrontierError> {
+        frontier.open(canon::VERSION, scope).await?;
+        let me = identity::identity();
+        let sent = Boottime::now();
+        let worker = frontier.join(&me).await?;
+        let licence = Licence::new(worker, sent + frontier.settings().dead_after);
+        let alive = CancellationToken::new();
+        let heartbeat = tokio::spawn(licence::keep(
+            Arc::clone(&licence),
+            heart.clone(),
+            alive.clone(),
+        ));
+        rules.refresh(&frontier).await?;
+        let cx = Arc::new(Context::new(
+            settings,
+            frontier,
+            fetcher,
+            Ceilings::new(limits),
+            licence,
+            rules,
+        ));
+        upkeep::recycle(&cx, &me).await?;
+        Ok(Crawl {
+            cx,
+            heart,
+            me,
+            alive,
+            heartbeat,
+        })
+    }
+
+    /// Makes tasks of seeds and takes them into scope. Answers how many were not tasks before.
+    pub async fn add_seeds(&self, seeds: &[PageUrl]) -> Result<u64, FrontierError> {
+        let rules: Vec<(String, String)> = seeds
+            .iter()
+            .map(|seed| self.cx.rules.rule_for(seed))
+            .collect();
+        self.cx.frontier.add_rules(&rules, "seed").await?;
+        self.cx.rules.refresh(&self.cx.frontier).await?;
+        self.cx
+            .frontier
+            .enqueue_seeds(self.cx.licence.worker(), seeds)
+            .await
+    }
+
+    /// Whether nothing is there to be done, now or later.
+    pub async fn is_finished(&self) -> Result<bool, FrontierError> {
+        self.cx.frontier.finished().await
+    }
+
+    /// The counts of this process, to be read while it runs.
+    pub fn watch(&self) -> Watch {
+        Watch(Arc::clone(&self.cx))
+    }
+
+    /// Crawls until nothing is left to do, a limit is reached, or it is told to stop. Leaves nothing to repair.
+    ///
+    /// # Errors
+    ///
+    /// The database is lost for longer than the frontier's patience, or refuses a statement for good.
+    pub async fn run(&self, stop: Stop) -> Result<Summary, FrontierError> {
+        let began = tokio::time::Instant::now();
+        let (visits_in, visits) = mpsc::channel(commit::CHANNEL);
+        let (goings_in, goings) = mpsc::unbounded_channel();
+        let tracker = TaskTracker::new();
+        let dispatcher = Dispatcher::new(
+            Arc::clone(&self.cx),
+            self.me.clone(),
+            visits_in,
+            goings_in,
+            tracker.clone(),
+        );
+        let ended = CancellationToken::new();
+        let commit = report_trouble(
+            dispatcher.reporter(),
+            commit::run(Arc::clone(&self.cx), visits),
+        );
+        let letting_go = report_trouble(
+            dispatcher.reporter(),
+            letting_go::run(Arc::clone(&self.cx), goings),
+        );
+        let upkeep = report_trouble(
+            dispatcher.reporter(),
+            upkeep::run(Arc::clone(&self.cx), self.me.clone(), ended.clone()),
+        );
+        let end = dispatcher.run(stop).await;
+        // The dispatcher is gone and its channels closed: what is in them is still written.
+        tracker.close();
+        tracker.wait().await;
+        let _ = tokio::join!(commit, letting_go);
+        ended.cancel();
+        let _ = upkeep.await;
+        let end = end?;
+        let ending = match end {
+            End::Finished => Some(self.cx.frontier.ending().await?),
+            End::Limit | End::Interrupted => None,
+        };
+        Ok(Summary {
+            end,
+            counts: self.cx.tally.counts(),
+            ending,
+            took: began.elapsed(),
+        })
+    }
+
+    /// Leaves the crawl. What is still claimed is open again at once.
+    pub async fn leave(self) -> Result<(), FrontierError> {
+        self.alive.cancel();
+        let _ = self.heartbeat.await;
+        self.heart.leave(self.cx.licence.worker()).await
+    }
+}
+
+/// A look at a running crawl.
+#[derive(Clone)]
+pub struct Watch(Arc<Context>);
+
+impl Watch {
+    /// What this process did so far.
+    pub fn tally(&self) -> &Tally {
+        &self.0.tally
+    }
+}
+
+/// Runs a part as a task of its own; if the frontier fails it for good, the dispatcher hears of it.
+fn report_trouble(
+    events: mpsc::UnboundedSender<Event>,
+    part: impl Future<Output = Result<(), FrontierError>> + Send + 'static,
+) -> tokio::task::JoinHandle<()> {
+    tokio::spawn(async move {
+        if let Err(error) = part.await {
+            let _ = events.send(Event::Trouble(error));
+        }
+    })
+}

@@ -1,0 +1,231 @@
+//! What all parts of the crawl of one process share.
+
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicI32, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use quick_cache::{Weighter, sync::Cache};
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+use super::{CrawlSettings, licence::Licence, tally::Tally};
+use crate::{
+    canon::{HostKey, PageUrl},
+    clock::Boottime,
+    fetch::Fetcher,
+    frontier::{Frontier, FrontierError, ScopeRule},
+    politeness::Ceilings,
+    robots::{Robots, Verdict},
+    scope::{Decision, Reason, Scope},
+};
+
+/// robots.txt files that are kept parsed: this many hosts, and this many bytes of files.
+const ROBOTS_HOSTS: usize = 20_000;
+const ROBOTS_BYTES: u64 = 32 << 20;
+
+/// Shared by dispatcher, visits, commit and upkeep of one process.
+pub(super) struct Context {
+    pub(super) settings: CrawlSettings,
+    pub(super) frontier: Frontier,
+    pub(super) fetcher: Fetcher,
+    pub(super) ceilings: Ceilings,
+    pub(super) licence: Arc<Licence>,
+    pub(super) rules: Arc<ScopeRules>,
+    pub(super) tally: Tally,
+    /// Ends fetches under way.
+    pub(super) abort: CancellationToken,
+    /// Told when a finish made new tasks, so that the next claim need not wait.
+    pub(super) fresh: Notify,
+    /// Told when the dispatcher has nothing to start: what waits for a fuller batch should be finished now.
+    pub(super) hungry: Notify,
+    /// Visits that are finished and not yet in the database.
+    pub(super) uncommitted: AtomicUsize,
+    /// Parsing of large pages that may run at once.
+    pub(super) parsers: Arc<Semaphore>,
+    robots: Cache<HostKey, Arc<CachedRobots>, ByBytes>,
+}
+
+struct CachedRobots {
+    robots: Arc<Robots>,
+    until: Boottime,
+    bytes: u64,
+}
+
+#[derive(Clone)]
+struct ByBytes;
+
+impl Weighter<HostKey, Arc<CachedRobots>> for ByBytes {
+    fn weight(&self, _: &HostKey, cached: &Arc<CachedRobots>) -> u64 {
+        cached.bytes + 500
+    }
+}
+
+impl Context {
+    pub(super) fn new(
+        settings: CrawlSettings,
+        frontier: Frontier,
+        fetcher: Fetcher,
+        ceilings: Ceilings,
+        licence: Arc<Licence>,
+        rules: Arc<ScopeRules>,
+    ) -> Context {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Context {
+            settings,
+            frontier,
+            fetcher,
+            ceilings,
+            licence,
+            rules,
+            tally: Tally::default(),
+            abort: CancellationToken::new(),
+            fresh: Notify::new(),
+            hungry: Notify::new(),
+            uncommitted: AtomicUsize::new(0),
+            parsers: Arc::new(Semaphore::new(cores)),
+            robots: Cache::with_weighter(ROBOTS_HOSTS, ROBOTS_BYTES, ByBytes),
+        }
+    }
+
+    /// Whether a fetch of the longest duration fits before this deadline and the end of the licence.
+    pub(super) fn fits(&self, deadline: Boottime) -> bool {
+        Boottime::now() + self.settings.visit_budget <= deadline.min(self.licence.until())
+    }
+
+    /// The rules of a host, if they are at hand and still count.
+    pub(super) fn robots(&self, host: &HostKey) -> Option<Arc<Robots>> {
+        let cached = self.robots.get(host)?;
+        (cached.until > Boottime::now()).then(|| Arc::clone(&cached.robots))
+    }
+
+    /// Keeps the rules of a host for as long as they count.
+    pub(super) fn keep_robots(
+        &self,
+        host: HostKey,
+        body: Option<&[u8]>,
+        ttl: Duration,
+    ) -> Arc<Robots> {
+        let robots = Arc::new(match body {
+            Some(body) => Robots::parse(body, &self.settings.robots_token),
+            None => Robots::allow_all(),
+        });
+        let bytes = body.map_or(0, |body| body.len() as u64);
+        self.robots.insert(
+            host,
+            Arc::new(CachedRobots {
+                robots: Arc::clone(&robots),
+                until: Boottime::now() + ttl,
+                bytes,
+            }),
+        );
+        robots
+    }
+
+    /// What robots.txt says to a link, as far as it is known here: a host that was not asked yet is asked when it is claimed.
+    pub(super) fn forbidden(&self, url: &PageUrl) -> Option<String> {
+        if !self.frontier.settings().obey_robots {
+            return None;
+        }
+        match self.robots(url.host())?.judge(url.as_url()) {
+            Verdict::Disallowed { rule } => Some(rule),
+            Verdict::Allowed => None,
+        }
+    }
+
+    pub(super) fn uncommitted(&self) -> usize {
+        self.uncommitted.load(Ordering::Acquire)
+    }
+}
+
+/// The scope of the crawl as this process knows it, and the host names that its seeds named.
+#[derive(Debug)]
+pub struct ScopeRules {
+    scope: RwLock<Scope>,
+    named: RwLock<HashSet<u64>>,
+    last: AtomicI32,
+}
+
+impl ScopeRules {
+    /// No rules yet.
+    pub fn new(scope: Scope) -> Arc<ScopeRules> {
+        Arc::new(ScopeRules {
+            scope: RwLock::new(scope),
+            named: RwLock::default(),
+            last: AtomicI32::new(0),
+        })
+    }
+
+    /// Whether a seed named this very host, which may then have an address that is not public.
+    pub fn names(&self, host: &str) -> bool {
+        self.named
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(&fingerprint(host))
+    }
+
+    /// Learns what others (and this process) have added to the database since the last time.
+    pub(super) async fn refresh(&self, frontier: &Frontier) -> Result<(), FrontierError> {
+        loop {
+            let rules = frontier
+                .rules_after(self.last.load(Ordering::Acquire))
+                .await?;
+            let Some(last) = rules.last() else {
+                return Ok(());
+            };
+            self.last.store(last.id, Ordering::Release);
+            self.insert(&rules);
+        }
+    }
+
+    fn insert(&self, rules: &[ScopeRule]) {
+        let mut scope = self.scope.write().unwrap_or_else(PoisonError::into_inner);
+        let mut named = self.named.write().unwrap_or_else(PoisonError::into_inner);
+        for rule in rules {
+            scope.insert(&rule.rule);
+            named.insert(fingerprint(&rule.host));
+        }
+    }
+
+    /// The rule that a seed makes.
+    pub(super) fn rule_for(&self, seed: &PageUrl) -> (String, String) {
+        let scope = self.scope.read().unwrap_or_else(PoisonError::into_inner);
+        (
+            Scope::rule_for(scope.kind(), seed),
+            seed.host().host().to_owned(),
+        )
+    }
+
+    /// Why a URL is not in scope; none if it is.
+    pub(super) fn reject(&self, url: &PageUrl, depth: u16) -> Option<Reason> {
+        match self
+            .scope
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .decide(url, depth)
+        {
+            Decision::Accept => None,
+            Decision::Reject(reason) => Some(reason),
+        }
+    }
+
+    /// Whether the rules (not the trap limits) take a URL in.
+    pub(super) fn contains(&self, url: &PageUrl) -> bool {
+        self.scope
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(url)
+    }
+}
+
+/// 64 bits name a host well enough here: a collision opens one private address to one crawl.
+fn fingerprint(host: &str) -> u64 {
+    use std::hash::BuildHasher as _;
+    static KEYS: std::sync::LazyLock<std::hash::RandomState> =
+        std::sync::LazyLock::new(std::hash::RandomState::new);
+    KEYS.hash_one(host)
+}

@@ -1,0 +1,212 @@
+//! From an exchange to what it says: its page row, its links that belong to the crawl, its redirect.
+
+use std::{cell::RefCell, sync::Arc};
+
+use super::{context::Context, visit::Candidate};
+use crate::{
+    canon::{HrefCache, PageUrl},
+    exchange::Exchange,
+    extract::{self, Link},
+    frontier::{ClaimedTask, Outcome},
+    pages::PageRow,
+    scope,
+};
+
+/// Bodies above this are parsed on the blocking pool: about half a millisecond of work.
+const INLINE_BYTES: usize = 96 << 10;
+
+/// Hrefs that each thread remembers. The navigation of a site is on all its pages.
+const HREFS: usize = 8_192;
+
+thread_local! {
+    static CACHE: RefCell<HrefCache> = RefCell::new(HrefCache::new(HREFS));
+}
+
+/// What an answer came to.
+pub(super) struct Read {
+    pub(super) outcome: Outcome,
+    pub(super) page: PageRow,
+    pub(super) links: Vec<Candidate>,
+    pub(super) widens: Option<(String, String)>,
+}
+
+/// Reads an answer that is not to be tried again.
+pub(super) async fn read(
+    cx: &Context,
+    task: &ClaimedTask,
+    url: PageUrl,
+    exchange: Exchange,
+) -> Read {
+    if exchange.is_redirect() {
+        return redirect(cx, task, &url, &exchange).await;
+    }
+    // The page's own address is where it came from in the end; it has the same key.
+    let base = PageUrl::from_url(exchange.final_url.clone()).unwrap_or(url);
+    let (token, keep_body) = (cx.settings.robots_token.clone(), cx.settings.keep_bodies);
+    let large = exchange.body.len() > INLINE_BYTES;
+    let work = {
+        let base = base.clone();
+        move || parse(&base, &exchange, &token, keep_body)
+    };
+    let parsed = if large {
+        on_blocking_pool(cx, work).await
+    } else {
+        work()
+    };
+    let links = candidates(cx, task, &base, &parsed).await;
+    Read {
+        outcome: Outcome::Done { reason: None },
+        page: parsed.page,
+        links,
+        widens: None,
+    }
+}
+
+/// What the synchronous part makes of an answer.
+struct Parsed {
+    page: PageRow,
+    links: Vec<Link>,
+    nofollow: bool,
+}
+
+fn parse(base: &PageUrl, exchange: &Exchange, token: &str, keep_body: bool) -> Parsed {
+    if exchange.body.is_empty() {
+        return Parsed {
+            page: PageRow::answered(exchange, None, keep_body),
+            links: Vec::new(),
+            nofollow: false,
+        };
+    }
+    let input = extract::Input {
+        url: base,
+        headers: &exchange.headers,
+        body: &exchange.body,
+        robots_token: token,
+    };
+    let mut found = CACHE.with_borrow_mut(|cache| extract::extract(&input, cache));
+    let links = std::mem::take(&mut found.links);
+    let (nofollow, excess) = (found.nofollow, found.links_excess);
+    let mut page = PageRow::answered(exchange, Some(found), keep_body);
+    page.links = u32::try_from(links.len())
+        .unwrap_or(u32::MAX)
+        .saturating_add(excess);
+    Parsed {
+        page,
+        links,
+        nofollow,
+    }
+}
+
+/// Runs work there, no more of it at once than there are cores. A panic in it goes on in the visit, which catches it.
+async fn on_blocking_pool<T: Send + 'static>(
+    cx: &Context,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> T {
+    let turn = Arc::clone(&cx.parsers).acquire_owned().await;
+    let done = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        work()
+    });
+    match done.await {
+        Ok(value) => value,
+        Err(error) => std::panic::resume_unwind(
+            error
+                .try_into_panic()
+                .unwrap_or_else(|error| Box::new(error.to_string())),
+        ),
+    }
+}
+
+/// The links that belong to the crawl. Those that robots.txt is known to forbid come along excluded: each "no" of it is a row.
+async fn candidates(
+    cx: &Context,
+    task: &ClaimedTask,
+    base: &PageUrl,
+    parsed: &Parsed,
+) -> Vec<Candidate> {
+    if parsed.nofollow || parsed.links.is_empty() {
+        return Vec::new();
+    }
+    learn_scope(cx, base).await;
+    let depth = task.depth.saturating_add(1);
+    parsed
+        .links
+        .iter()
+        .filter(|link| !link.nofollow && cx.rules.reject(&link.url, depth).is_none())
+        .map(|link| Candidate {
+            url: link.url.clone(),
+            depth,
+            hops: 0,
+            excluded: cx.forbidden(&link.url).map(|rule| ("robots", rule)),
+        })
+        .collect()
+}
+
+/// A page outside the scope as it is known here was put there by another process, whose rules are to be learnt before its links are
+/// judged: else links to its own host would be lost.
+async fn learn_scope(cx: &Context, page: &PageUrl) {
+    if !cx.rules.contains(page)
+        && let Err(error) = cx.rules.refresh(&cx.frontier).await
+    {
+        tracing::warn!(%error, "the rules of the scope could not be read");
+    }
+}
+
+/// A redirect is a result: the hop is recorded, its target judged like a link (but not a link deeper) and enqueued.
+async fn redirect(cx: &Context, task: &ClaimedTask, url: &PageUrl, exchange: &Exchange) -> Read {
+    let page = PageRow::answered(exchange, None, false);
+    let not_followed = |page, reason| Read {
+        outcome: Outcome::Done {
+            reason: Some(reason),
+        },
+        page,
+        links: Vec::new(),
+        widens: None,
+    };
+    let Some(location) = exchange.redirect_target() else {
+        return not_followed(page, "redirect_without_target");
+    };
+    let Ok(target) = url.join(&location) else {
+        return not_followed(page, "redirect_malformed");
+    };
+    let page = PageRow {
+        redirect_to: Some(crate::pages::clean(target.as_str(), 4_000)),
+        ..page
+    };
+    let hops = task.hops.saturating_add(1);
+    if hops > cx.settings.max_hops {
+        return not_followed(page, "redirect_too_many_hops");
+    }
+    learn_scope(cx, url).await;
+    let widens =
+        (task.depth == 0 && scope::widens(url, &target)).then(|| cx.rules.rule_for(&target));
+    if let Some(reason) = cx.rules.reject(&target, task.depth)
+        && !(widens.is_some() && reason == scope::Reason::OutOfScope)
+    {
+        return not_followed(page, redirect_reason(reason));
+    }
+    let excluded = cx.forbidden(&target).map(|rule| ("robots", rule));
+    let reason = excluded.as_ref().map(|_| "redirect_robots");
+    let links = vec![Candidate {
+        url: target,
+        depth: task.depth,
+        hops,
+        excluded,
+    }];
+    Read {
+        outcome: Outcome::Done { reason },
+        page,
+        links,
+        widens,
+    }
+}
+
+fn redirect_reason(reason: scope::Reason) -> &'static str {
+    match reason {
+        scope::Reason::OutOfScope => "redirect_out_of_scope",
+        scope::Reason::TooDeep => "redirect_depth",
+        scope::Reason::TooLong => "redirect_url_length",
+        scope::Reason::TooManySegments => "redirect_segments",
+        scope::Reason::RepeatedSegment => "redirect_repeated_segment",
+    }
+}

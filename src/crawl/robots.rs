@@ -1,0 +1,126 @@
+//! robots.txt of a held host: fetched once by its holder, stored for all, obeyed from the first page on.
+
+use std::{sync::Arc, time::Duration};
+
+use super::context::Context;
+use crate::{
+    canon::HostKey,
+    clock::Boottime,
+    fetch::RobotsFetch,
+    frontier::{FrontierError, HostId, StoredRobots},
+    robots::{Access, Robots, access},
+};
+
+/// What came of asking for it.
+pub(super) enum RobotsNews {
+    /// It is known; with the delay of the host from now on, and the end of the fetch.
+    Known {
+        robots: Arc<Robots>,
+        delay: Duration,
+        ended: Boottime,
+    },
+    /// It could not be had: the host waits, or was given up. With the end of the fetch.
+    Deferred { ended: Boottime },
+    /// The deadline was too near to ask, or the crawl is being left.
+    NotAsked,
+    /// The frontier failed.
+    Trouble(FrontierError),
+}
+
+/// Fetches robots.txt of a host that this worker holds, and stores what it means.
+pub(super) async fn ask(
+    cx: &Context,
+    host: HostId,
+    key: &HostKey,
+    deadline: Boottime,
+) -> RobotsNews {
+    let permit = cx.ceilings.permit().await;
+    if !cx.fits(deadline) {
+        return RobotsNews::NotAsked;
+    }
+    let fetched = tokio::select! {
+        biased;
+        () = cx.abort.cancelled() => return RobotsNews::NotAsked,
+        fetched = cx.fetcher.fetch_robots(key, cx.settings.visit_budget) => fetched,
+    };
+    drop(permit);
+    let result = match access(fetched.status) {
+        Access::Defer => defer(cx, host, key, &fetched).await,
+        Access::Rules => store(cx, host, key, &fetched, true).await,
+        Access::AllowAll => store(cx, host, key, &fetched, false).await,
+    };
+    result.unwrap_or_else(RobotsNews::Trouble)
+}
+
+async fn store(
+    cx: &Context,
+    host: HostId,
+    key: &HostKey,
+    fetched: &RobotsFetch,
+    has_rules: bool,
+) -> Result<RobotsNews, FrontierError> {
+    let settings = cx.frontier.settings();
+    let body = has_rules.then_some(fetched.body.as_ref());
+    let ttl = if has_rules {
+        settings.robots_ttl
+    } else {
+        settings.robots_error_ttl
+    };
+    let robots = cx.keep_robots(key.clone(), body, ttl);
+    let row = StoredRobots {
+        http_status: fetched.status,
+        hops: fetched.hops,
+        crawl_delay: robots.crawl_delay(),
+        error: fetched.error.as_ref().map(|error| error.class()),
+        final_url: (fetched.final_url != key.robots_url())
+            .then(|| crate::pages::clean(fetched.final_url.as_str(), 4_000)),
+        sitemaps: robots
+            .sitemaps()
+            .iter()
+            .take(100)
+            .map(|url| crate::pages::clean(url, 4_000))
+            .collect(),
+        body: body.map(<[u8]>::to_vec),
+        ttl,
+    };
+    let delay = cx.frontier.store_robots(host, &row).await?;
+    tracing::debug!(host = %key, http.response.status_code = fetched.status, delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX), "robots.txt is known");
+    Ok(RobotsNews::Known {
+        robots,
+        delay,
+        ended: fetched.ended,
+    })
+}
+
+/// 429, 5xx and silence never mean "allowed" (RFC 9309 §2.3.1.4; NUTCH-3011 for 429).
+async fn defer(
+    cx: &Context,
+    host: HostId,
+    key: &HostKey,
+    fetched: &RobotsFetch,
+) -> Result<RobotsNews, FrontierError> {
+    let retry = &cx.settings.retry;
+    let wait = fetched
+        .retry_after
+        .unwrap_or_default()
+        .min(retry.max_retry_after)
+        .max(retry.robots_wait);
+    let note = match (&fetched.status, &fetched.error) {
+        (Some(status), _) => format!("robots.txt answered {status}"),
+        (None, Some(error)) => format!("robots.txt could not be had: {error}"),
+        (None, None) => "robots.txt could not be had".to_owned(),
+    };
+    let class = fetched.error.as_ref().map(|error| error.class());
+    let given_up = cx
+        .frontier
+        .robots_failed(host, wait, retry.robots_tries, fetched.status, class, &note)
+        .await?;
+    if given_up {
+        tracing::info!(host = %key, "{note}; the host is given up after {} waits", retry.robots_tries);
+    } else {
+        tracing::info!(host = %key, "{note}; the host waits for {}", humantime::format_duration(Duration::from_secs(wait.as_secs())));
+    }
+    Ok(RobotsNews::Deferred {
+        ended: fetched.ended,
+    })
+}

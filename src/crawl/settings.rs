@@ -1,0 +1,57 @@
+//! Settings of the crawl loop.
+
+use std::time::Duration;
+
+use crate::schedule::RetrySettings;
+
+/// How one process crawls. What all machines must agree on and the statements need is in
+/// [`crate::frontier::FrontierSettings`].
+#[derive(Clone, Debug)]
+pub struct CrawlSettings {
+    /// Fetches under way at once, over all hosts. Default 64.
+    pub concurrency: usize,
+    /// Fetches under way at once on a host without a delay. Default 1.
+    pub per_host: usize,
+    /// Longest duration of a visit's fetch, hops and waits included. The lease must be at least twice as long. Default 60 s.
+    pub visit_budget: Duration,
+    /// Pages this run fetches at most; `None`: no limit.
+    pub max_pages: Option<u64>,
+    /// How long this run lasts at most; `None`: no limit.
+    pub max_duration: Option<Duration>,
+    /// Redirects in a row, each a task of its own, that are followed. Default 10.
+    pub max_hops: u16,
+    /// Whether decoded bodies are kept in table `bodies`. Default no.
+    pub keep_bodies: bool,
+    /// Product token that robots.txt and robots meta tags address us by.
+    pub robots_token: String,
+    /// Waits and limits of retries.
+    pub retry: RetrySettings,
+    /// How long a drain waits for fetches under way. Default 25 s.
+    pub grace: Duration,
+    /// How often lost leases and dead workers are looked for. Default 15 s.
+    pub recycle_every: Duration,
+    /// Visits that are finished in one statement at most. Default 256.
+    pub batch: usize,
+    /// How long a finished visit waits for others to share its statement. Default 100 ms.
+    pub linger: Duration,
+}
+
+impl Default for CrawlSettings {
+    fn default() -> CrawlSettings {
+        CrawlSettings {
+            concurrency: 64,
+            per_host: 1,
+            visit_budget: Duration::from_secs(60),
+            max_pages: None,
+            max_duration: None,
+            max_hops: 10,
+            keep_bodies: false,
+            robots_token: "pgcrawl".to_owned(),
+            retry: RetrySettings::default(),
+            grace: Duration::from_secs(25),
+            recycle_every: Duration::from_secs(15),
+            batch: 256,
+            linger: Duration::from_millis(100),
+        }
+    }
+}

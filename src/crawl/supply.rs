@@ -1,0 +1,133 @@
+//! A claim with all that its tasks need to be started.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    context::Context,
+    stock::{Arrival, Rules, Stocked},
+};
+use crate::{
+    canon::{HostKey, PageUrl},
+    frontier::{Appetite, ClaimedHost, FrontierError, HostId, WorkerId},
+    robots::Robots,
+};
+
+/// What a claim brought.
+pub(super) struct Supply {
+    /// The worker that claimed.
+    pub(super) worker: WorkerId,
+    pub(super) arrivals: Vec<Arrival>,
+    /// Where nothing was ready: how long until something is.
+    pub(super) next_ready: Option<Duration>,
+    /// Nothing is left to do anywhere. Looked at only where `idle`.
+    pub(super) finished: bool,
+}
+
+/// Claims, parks hosts that were empty, and reads the robots.txt of hosts that are new here. `idle`: nothing is in stock or under way, so an
+/// empty answer may be the end.
+pub(super) async fn claim(
+    cx: &Context,
+    appetite: Appetite,
+    idle: bool,
+) -> Result<Supply, FrontierError> {
+    let worker = cx.licence.worker();
+    if !cx.fits(cx.licence.until()) {
+        // The heartbeat does not get through: claim nothing that could not be fetched.
+        return Ok(Supply {
+            worker,
+            arrivals: Vec::new(),
+            next_ready: None,
+            finished: false,
+        });
+    }
+    let claim = cx.frontier.claim(worker, appetite).await?;
+    cx.tally.claimed(claim.took);
+    cx.frontier.park(&claim.empty).await?;
+    if claim.hosts.is_empty() {
+        // Hosts that looked empty may have something behind their mark: look again at once.
+        let next_ready = if claim.empty.is_empty() {
+            cx.frontier.next_ready().await?
+        } else {
+            Some(Duration::ZERO)
+        };
+        let finished = idle && cx.uncommitted() == 0 && cx.frontier.finished().await?;
+        return Ok(Supply {
+            worker,
+            arrivals: Vec::new(),
+            next_ready,
+            finished,
+        });
+    }
+    let deadline = claim.sent + cx.frontier.settings().lease;
+    let keyed: Vec<(ClaimedHost, HostKey)> = claim
+        .hosts
+        .into_iter()
+        .filter_map(|host| Some((key_of(&host)?, host)))
+        .map(|(key, host)| (host, key))
+        .collect();
+    let mut known = known_rules(cx, &keyed).await?;
+    let arrivals = keyed
+        .into_iter()
+        .map(|(host, key)| Arrival {
+            rules: known.remove(&host.id).unwrap_or(Rules::Due),
+            host: host.id,
+            key,
+            delay: host.delay,
+            hold: host.hold,
+            given_up: host.given_up.map(Into::into),
+            ailing: host.ailing,
+            tasks: host
+                .tasks
+                .into_iter()
+                .map(|task| Stocked { task, deadline })
+                .collect(),
+        })
+        .collect();
+    Ok(Supply {
+        worker,
+        arrivals,
+        next_ready: None,
+        finished: false,
+    })
+}
+
+/// The host of a claim, from its first task. All tasks of a host have its authority in their URL.
+fn key_of(host: &ClaimedHost) -> Option<HostKey> {
+    let first = host.tasks.first()?;
+    PageUrl::parse(&first.url)
+        .ok()
+        .map(|url| url.host().clone())
+}
+
+/// robots.txt of the hosts that need not fetch it: from memory, else from the database.
+async fn known_rules(
+    cx: &Context,
+    hosts: &[(ClaimedHost, HostKey)],
+) -> Result<std::collections::HashMap<HostId, Rules>, FrontierError> {
+    let mut known = std::collections::HashMap::new();
+    if !cx.frontier.settings().obey_robots {
+        let all: Arc<Robots> = Arc::new(Robots::allow_all());
+        return Ok(hosts
+            .iter()
+            .map(|(host, _)| (host.id, Rules::Known(Arc::clone(&all))))
+            .collect());
+    }
+    let mut unknown = Vec::new();
+    for (host, key) in hosts.iter().filter(|(host, _)| !host.robots_due) {
+        match cx.robots(key) {
+            Some(robots) => {
+                known.insert(host.id, Rules::Known(robots));
+            }
+            None => unknown.push(host.id),
+        }
+    }
+    for row in cx.frontier.robots_of(&unknown).await? {
+        if let Ok(key) = HostKey::parse(&row.authority) {
+            known.insert(
+                row.host,
+                Rules::Known(cx.keep_robots(key, row.body.as_deref(), row.left)),
+            );
+        }
+    }
+    Ok(known)
+}

@@ -1,0 +1,76 @@
+//! What every process does beside the crawl, so that nothing stays lost whoever dies.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{context::Context, identity};
+use crate::frontier::{FrontierError, Identity};
+
+/// How often due retries are looked for: an index probe.
+const PROMOTE_EVERY: Duration = Duration::from_secs(1);
+
+/// How often the counts are folded, the report is written and new rules of the scope are learnt.
+const FOLD_EVERY: Duration = Duration::from_secs(2);
+
+/// Runs until told to stop. Trouble that lasts longer than the frontier's patience ends it.
+pub(super) async fn run(
+    cx: Arc<Context>,
+    me: Identity,
+    stop: CancellationToken,
+) -> Result<(), FrontierError> {
+    let mut next = Instant::now();
+    let (mut fold_at, mut recycle_at) = (next, next);
+    while !stop.is_cancelled() {
+        let now = Instant::now();
+        if now >= recycle_at {
+            recycle(&cx, &me).await?;
+            recycle_at = now + cx.settings.recycle_every;
+        }
+        let due = cx.frontier.promote().await?;
+        if due > 0 {
+            cx.fresh.notify_one();
+        }
+        if now >= fold_at {
+            cx.frontier.fold_counts().await?;
+            cx.frontier
+                .report(cx.licence.worker(), cx.tally.report())
+                .await?;
+            cx.rules.refresh(&cx.frontier).await?;
+            fold_at = now + FOLD_EVERY;
+        }
+        next += PROMOTE_EVERY.min(cx.settings.recycle_every);
+        next = next.max(Instant::now());
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = tokio::time::sleep_until(next) => {}
+        }
+    }
+    cx.frontier.fold_counts().await?;
+    cx.frontier
+        .report(cx.licence.worker(), cx.tally.report())
+        .await
+}
+
+/// The dead of this machine are known at once; the others by their heartbeat.
+pub(super) async fn recycle(cx: &Context, me: &Identity) -> Result<(), FrontierError> {
+    let neighbours = cx
+        .frontier
+        .neighbours(&me.machine, cx.licence.worker())
+        .await?;
+    let gone = identity::gone(&neighbours);
+    if !gone.is_empty() {
+        tracing::info!(
+            workers = gone.len(),
+            "earlier processes of this machine are gone; what they had claimed is open again"
+        );
+        cx.frontier.bury(&gone).await?;
+    }
+    let back = cx.frontier.recycle().await?;
+    if back > 0 {
+        tracing::info!(tasks = back, "recycled claims that were lost");
+        cx.fresh.notify_one();
+    }
+    Ok(())
+}

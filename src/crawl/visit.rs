@@ -1,0 +1,309 @@
+//! One task's journey, from the claim to what is to be committed.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::SystemTime};
+
+use futures_util::FutureExt as _;
+
+use super::{context::Context, read};
+use crate::{
+    canon::PageUrl,
+    clock::Boottime,
+    exchange::Exchange,
+    extract,
+    fetch::{self, Disposition, FetchError, FetchOptions},
+    frontier::{ClaimedTask, HostId, Outcome},
+    pages::PageRow,
+    robots::{Robots, Verdict},
+    schedule::retry::{self, Trouble},
+};
+
+/// A task to visit.
+pub(super) struct Job {
+    pub(super) task: ClaimedTask,
+    pub(super) host: HostId,
+    pub(super) deadline: Boottime,
+    pub(super) robots: Arc<Robots>,
+    /// Its host was given up, for this reason.
+    pub(super) given_up: Option<Arc<str>>,
+}
+
+/// A link that belongs to the crawl, not yet a task.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    pub(super) url: PageUrl,
+    pub(super) depth: u16,
+    pub(super) hops: u16,
+    pub(super) excluded: Option<(&'static str, String)>,
+}
+
+/// What a visit came to; all of it is committed, or none.
+#[derive(Clone, Debug)]
+pub(super) struct Visit {
+    pub(super) task: ClaimedTask,
+    pub(super) outcome: Outcome,
+    pub(super) page: Option<PageRow>,
+    pub(super) links: Vec<Candidate>,
+    /// A rule (and its host name) that a seed's redirect to its www or https twin adds to the scope.
+    pub(super) widens: Option<(String, String)>,
+}
+
+/// What a visit means for its host.
+#[derive(Clone, Debug)]
+pub(super) enum HostNews {
+    /// It was not asked.
+    NotAsked,
+    /// It answered.
+    Answered,
+    /// It asked for patience.
+    Patience {
+        wait: std::time::Duration,
+        note: String,
+    },
+    /// It did not answer: a host-level failure.
+    Failed { note: String },
+    /// It was asked, and that says nothing of the host.
+    Asked,
+}
+
+/// How a journey ended.
+pub(super) enum Ended {
+    /// There is something to commit.
+    Visited(Box<Visit>, HostNews, Option<Boottime>),
+    /// It was not begun (the deadline is too near): to be given back.
+    NotBegun,
+    /// It was cut off by an abort: to be given back; the host was perhaps asked until now.
+    Aborted,
+}
+
+/// Makes the journey. A panic in it ends this visit only: the task is tried again, a bounded number of times.
+pub(super) async fn travel(cx: &Context, job: Job) -> Ended {
+    let task = job.task.clone();
+    let journey = AssertUnwindSafe(visit(cx, job)).catch_unwind();
+    tokio::select! {
+        biased;
+        () = cx.abort.cancelled() => Ended::Aborted,
+        result = journey => result.unwrap_or_else(|_| {
+            tracing::error!(task.id = task.id.0, url.full = %task.url, "a visit panicked");
+            let trouble = Failure { class: "panic", words: "the visit panicked".to_owned(), trouble: Trouble::Passing };
+            Ended::Visited(Box::new(failed(cx, task, trouble, None)), HostNews::Asked, Some(Boottime::now()))
+        }),
+    }
+}
+
+async fn visit(cx: &Context, job: Job) -> Ended {
+    let Job {
+        task,
+        host: _,
+        deadline,
+        robots,
+        given_up,
+    } = job;
+    if let Some(reason) = given_up {
+        return not_asked(
+            task,
+            Outcome::Failed {
+                reason: reason.to_string(),
+                detail: None,
+                due: None,
+                charged: true,
+            },
+        );
+    }
+    let url = match PageUrl::parse(&task.url) {
+        Ok(url) => url,
+        Err(error) => {
+            let outcome = Outcome::Failed {
+                reason: "url".to_owned(),
+                detail: Some(error.to_string()),
+                due: None,
+                charged: true,
+            };
+            return not_asked(task, outcome);
+        }
+    };
+    if let Verdict::Disallowed { rule } = robots.judge(url.as_url()) {
+        return not_asked(
+            task,
+            Outcome::Excluded {
+                reason: "robots".to_owned(),
+                detail: Some(rule),
+            },
+        );
+    }
+    let permit = cx.ceilings.permit().await;
+    if !cx.fits(deadline) {
+        return Ended::NotBegun;
+    }
+    let began = Boottime::now();
+    let options = FetchOptions {
+        budget: cx.settings.visit_budget,
+        wanted: extract::is_wanted,
+    };
+    let answer = cx.fetcher.fetch(&url, &options).await;
+    drop(permit);
+    let host = url.host().clone();
+    let ended = match answer {
+        Ok(exchange) => {
+            let end = exchange.ended;
+            let (visit, news) = answered(cx, task, url, exchange).await;
+            Ended::Visited(Box::new(visit), news, Some(end))
+        }
+        Err(error) => {
+            let end = Boottime::now();
+            let (visit, news) = unanswered(cx, task, &error, began);
+            Ended::Visited(Box::new(visit), news, Some(end))
+        }
+    };
+    if let Ended::Visited(_, news, Some(end)) = &ended {
+        cx.tally.fetched(
+            &host,
+            !matches!(news, HostNews::Failed { .. }),
+            *end - began,
+        );
+    }
+    ended
+}
+
+/// There was an answer: it is the page, or it asks to come again.
+async fn answered(
+    cx: &Context,
+    task: ClaimedTask,
+    url: PageUrl,
+    exchange: Exchange,
+) -> (Visit, HostNews) {
+    let status = exchange.status;
+    if !retry::is_retried(status) {
+        let read = read::read(cx, &task, url, exchange).await;
+        tracing::debug!(task.id = task.id.0, url.full = %task.url, http.response.status_code = status, links = read.links.len(), "visited");
+        let visit = Visit {
+            outcome: read.outcome,
+            page: Some(read.page),
+            links: read.links,
+            widens: read.widens,
+            task,
+        };
+        return (visit, HostNews::Answered);
+    }
+    let trouble = retry::trouble_of(
+        status,
+        fetch::retry_after(&exchange.headers, SystemTime::now()),
+    );
+    let row = PageRow::answered(&exchange, None, false);
+    let failure = Failure {
+        class: status_class(status),
+        words: format!("the server answered {status}"),
+        trouble,
+    };
+    let visit = failed(cx, task, failure, Some(row));
+    let news = match (trouble, &visit.outcome) {
+        (
+            Trouble::Patience(_),
+            Outcome::Failed {
+                due: Some(wait),
+                charged: false,
+                ..
+            },
+        ) => HostNews::Patience {
+            wait: *wait,
+            note: format!("it answered {status} and asked for patience"),
+        },
+        _ => HostNews::Answered,
+    };
+    (visit, news)
+}
+
+/// There was none.
+fn unanswered(
+    cx: &Context,
+    task: ClaimedTask,
+    error: &FetchError,
+    began: Boottime,
+) -> (Visit, HostNews) {
+    let trouble = match error.disposition() {
+        Disposition::Retry => Trouble::Passing,
+        Disposition::RetryFew => Trouble::Unreachable,
+        Disposition::Proxy => Trouble::Proxy,
+        _ => Trouble::Lasting,
+    };
+    tracing::debug!(task.id = task.id.0, url.full = %task.url, error.type = error.class(), %error, "not fetched");
+    let row = PageRow::without_answer(error.class(), &error.to_string(), began.elapsed(), None);
+    let visit = failed(
+        cx,
+        task,
+        Failure {
+            class: error.class(),
+            words: error.to_string(),
+            trouble,
+        },
+        Some(row),
+    );
+    let news = if error.is_host_level() {
+        HostNews::Failed {
+            note: error.to_string(),
+        }
+    } else {
+        HostNews::Asked
+    };
+    (visit, news)
+}
+
+struct Failure {
+    class: &'static str,
+    words: String,
+    trouble: Trouble,
+}
+
+fn failed(cx: &Context, task: ClaimedTask, failure: Failure, page: Option<PageRow>) -> Visit {
+    let chance = rand::random::<f64>();
+    let (due, charged) = match retry::next(
+        &cx.settings.retry,
+        failure.trouble,
+        task.attempt,
+        task.deferrals,
+        chance,
+    ) {
+        retry::Verdict::Again { wait, charged } => (Some(wait), charged),
+        retry::Verdict::GiveUp => (None, true),
+    };
+    let outcome = Outcome::Failed {
+        reason: failure.class.to_owned(),
+        detail: Some(crate::pages::clean(&failure.words, 1_000)),
+        due,
+        charged,
+    };
+    Visit {
+        task,
+        outcome,
+        page,
+        links: Vec::new(),
+        widens: None,
+    }
+}
+
+fn not_asked(task: ClaimedTask, outcome: Outcome) -> Ended {
+    Ended::Visited(
+        Box::new(Visit {
+            task,
+            outcome,
+            page: None,
+            links: Vec::new(),
+            widens: None,
+        }),
+        HostNews::NotAsked,
+        None,
+    )
+}
+
+/// The class of a status that is retried, as `reason` has it.
+fn status_class(status: u16) -> &'static str {
+    match status {
+        408 => "http_408",
+        429 => "http_429",
+        500 => "http_500",
+        502 => "http_502",
+        503 => "http_503",
+        504 => "http_504",
+        522 => "http_522",
+        _ => "http_524",
+    }
+}
