@@ -187,3 +187,6 @@ fn literal(path: &str) -> Cow<'_, str> {
         Cow::Borrowed(path)
     }
 }
+
+#[cfg(test)]
+mod tests;
