@@ -118,9 +118,7 @@ fn repaired(body: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(body.len());
     for line in body.split_inclusive(|byte| matches!(byte, b'\r' | b'\n' | b'\0')) {
         let (text, end) = match line.split_last() {
-            Some((last, text)) if matches!(last, b'\r' | b'\n' | b'\0') => {
-                (text, &line[text.len()..])
-            }
+            Some((b'\r' | b'\n' | b'\0', text)) => (text, &line[text.len()..]),
             _ => (line, &[][..]),
         };
         let text = text

@@ -110,3 +110,85 @@ fn named(text: &str, place: Place, out: &mut String) -> Option<usize> {
     );
     Some(end)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use scraper::Html;
+
+    use super::*;
+
+    /// What html5ever makes of an attribute's value and of a text.
+    fn by_tree(raw: &str, place: Place) -> String {
+        let document = Html::parse_fragment(&match place {
+            Place::Attribute => format!("<p title=\"{raw}\">"),
+            Place::Text => format!("<p>{raw}</p>"),
+        });
+        let paragraph = document
+            .select(&scraper::Selector::parse("p").unwrap())
+            .next()
+            .unwrap();
+        match place {
+            Place::Attribute => paragraph.attr("title").unwrap_or_default().to_owned(),
+            Place::Text => paragraph.text().collect(),
+        }
+    }
+
+    #[test]
+    fn references_are_decoded_by_the_rule_of_their_place() {
+        for (raw, attribute, text) in [
+            ("a&amp;b", "a&b", "a&b"),
+            ("a&ampb", "a&ampb", "a&b"),
+            ("a&amp=b", "a&amp=b", "a&=b"),
+            ("a&amp", "a&", "a&"),
+            ("a&amp b", "a& b", "a& b"),
+            ("&copy=7", "&copy=7", "\u{a9}=7"),
+            ("&notit;", "&notit;", "\u{ac}it;"),
+            ("&notin;", "\u{2209}", "\u{2209}"),
+            ("&NotEqualTilde;", "\u{2242}\u{338}", "\u{2242}\u{338}"),
+            ("&#38;&#x26;&#X26;&#38", "&&&&", "&&&&"),
+            (
+                "&#x80;&#150;&#129;",
+                "\u{20ac}\u{2013}\u{81}",
+                "\u{20ac}\u{2013}\u{81}",
+            ),
+            (
+                "&#0;&#xD800;&#x110000;&#99999999999;",
+                "\u{fffd}\u{fffd}\u{fffd}\u{fffd}",
+                "\u{fffd}\u{fffd}\u{fffd}\u{fffd}",
+            ),
+            ("&#;&#x;&;&&&", "&#;&#x;&;&&&", "&#;&#x;&;&&&"),
+            ("&nosuch;&é;", "&nosuch;&é;", "&nosuch;&é;"),
+            ("&amp;amp;", "&amp;", "&amp;"),
+            ("plain", "plain", "plain"),
+        ] {
+            assert_eq!(
+                decode(raw, Place::Attribute),
+                attribute,
+                "{raw} in an attribute"
+            );
+            assert_eq!(decode(raw, Place::Text), text, "{raw} in a text");
+        }
+    }
+
+    #[test]
+    fn a_text_without_references_is_not_copied() {
+        assert!(matches!(decode("plain", Place::Text), Cow::Borrowed(_)));
+    }
+
+    proptest! {
+        #[test]
+        fn they_are_decoded_as_by_a_whole_parser(pieces in prop::collection::vec(prop_oneof![
+            prop::sample::select(vec![
+                "&", "&#", "&#x", ";", "=", "amp", "AMP", "copy", "not", "notin", "it", "lt", "gt", "quot", "para", "x", "0", "9",
+                "80", "9f", "d800", "10ffff", "fdd0", "sect", "hellip", "CounterClockwiseContourIntegral", "acE", " ", "é",
+            ]).prop_map(str::to_owned),
+            "[a-zA-Z]{1,4}",
+        ], 0..12)) {
+            let raw = pieces.concat();
+            for place in [Place::Attribute, Place::Text] {
+                prop_assert_eq!(decode(&raw, place).into_owned(), by_tree(&raw, place), "{:?} {:?}", raw, place);
+            }
+        }
+    }
+}

@@ -58,3 +58,41 @@ pub fn select(html: &str, selector: &str) -> Result<Vec<Selected>, FieldError> {
     });
     Ok(chosen.collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_selector_chooses_elements_in_the_pages_order() {
+        let page = r#"<ul><li class="a b" id=x>One &amp;  <b>two</b></li><li>no</li></ul><p class=a>three"#;
+        let chosen = select(page, "li.a, p.a").unwrap();
+        assert_eq!(chosen.len(), 2);
+        assert_eq!(
+            chosen[0],
+            Selected {
+                element: "li".to_owned(),
+                attributes: vec![
+                    ("class".to_owned(), "a b".to_owned()),
+                    ("id".to_owned(), "x".to_owned())
+                ],
+                text: "One & two".to_owned(),
+                html: r#"<li class="a b" id="x">One &amp;  <b>two</b></li>"#.to_owned(),
+            }
+        );
+        assert_eq!(chosen[1].text, "three");
+        assert!(select(page, "table").unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_bad_selector_is_named_in_its_error() {
+        for selector in ["", "li[", "::", "a >", "p:nonsense"] {
+            let message = select("<p>", selector).unwrap_err().to_string();
+            assert!(
+                message.starts_with(&format!("cannot read {selector:?} as a CSS selector: ")),
+                "{message}"
+            );
+            assert!(message.len() > 40, "{message}");
+        }
+    }
+}

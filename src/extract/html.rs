@@ -8,10 +8,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
-use lol_html::html_content::{Element, TextChunk, TextType};
+use lol_html::html_content::{Element, EndTag, TextChunk};
 use lol_html::{ElementContentHandlers, HtmlRewriter, MemorySettings, Selector, Settings};
 
 use super::LinkKind;
+use super::capture::{Capture, tidy};
 use super::directives::is_addressed;
 use super::entities::{self, Place};
 use super::links::{follows_relation, has_token, refresh_target};
@@ -21,16 +22,13 @@ const MAX_DESCRIPTION_CHARS: usize = 2_000;
 const MAX_LANG_CHARS: usize = 64;
 pub(super) const MAX_ROBOTS_CHARS: usize = 1_000;
 
-/// What is buffered of a title or heading before its white space is collapsed, in bytes.
-const MAX_CAPTURED_BYTES: usize = 16 * 1024;
-
 /// What the parser may hold, open elements above all. A page nested deeper than some hundred thousand elements is cut
 /// there, and what was found before is kept.
 const MAX_PARSER_BYTES: usize = 32 * 1024 * 1024;
 
 static ELEMENTS: LazyLock<Selector> = LazyLock::new(|| {
     selector(
-        "a[href], area[href], link[href], iframe[src], frame[src], base[href], meta[content], html[lang], template, \
+        "a[href], area[href], link[href], iframe[src], frame[src], base[href], meta[content], html[lang], template, svg, \
          title, h1, br",
     )
 });
@@ -122,52 +120,6 @@ fn pass(text: &str, collector: &Shared) {
     }
 }
 
-/// Where text is collected until its element ends; the first that has any counts.
-struct Capture {
-    limit: usize,
-    open: bool,
-    raw: String,
-    value: Option<String>,
-}
-
-impl Capture {
-    fn new(limit: usize) -> Capture {
-        Capture {
-            limit,
-            open: false,
-            raw: String::new(),
-            value: None,
-        }
-    }
-
-    fn push(&mut self, chunk: &TextChunk<'_>) {
-        // A script within a heading is no text of it.
-        if self.open && matches!(chunk.text_type(), TextType::Data | TextType::RCData) {
-            self.push_str(chunk.as_str());
-        }
-    }
-
-    fn push_str(&mut self, text: &str) {
-        if self.raw.len() < MAX_CAPTURED_BYTES {
-            self.raw
-                .push_str(&text[..text.floor_char_boundary(MAX_CAPTURED_BYTES)]);
-        }
-    }
-
-    fn close(&mut self) {
-        if std::mem::take(&mut self.open) {
-            self.value = tidy(&entities::decode(&self.raw, Place::Text), self.limit);
-            self.raw.clear();
-        }
-    }
-
-    /// The text, also of an element that never ended.
-    fn finish(&mut self) -> Option<String> {
-        self.close();
-        self.value.take()
-    }
-}
-
 struct Collector {
     token: String,
     page: RawPage,
@@ -175,6 +127,8 @@ struct Collector {
     heading: Capture,
     /// How many templates are open: what is in one is no part of the page.
     templates: usize,
+    /// How many drawings are open: they have titles, too.
+    drawings: usize,
     /// Texts of `<noscript>` and `<noframes>`.
     unscripted: String,
     in_unscripted: bool,
@@ -188,6 +142,7 @@ impl Collector {
             title: Capture::new(MAX_TITLE_CHARS),
             heading: Capture::new(MAX_TITLE_CHARS),
             templates: 0,
+            drawings: 0,
             unscripted: String::new(),
             in_unscripted: false,
         }
@@ -198,6 +153,14 @@ impl Collector {
         self.heading.close();
         self.templates = 0;
         self.in_unscripted = true;
+    }
+
+    fn leave_template(&mut self) {
+        self.templates = self.templates.saturating_sub(1);
+    }
+
+    fn leave_drawing(&mut self) {
+        self.drawings = self.drawings.saturating_sub(1);
     }
 
     fn push_unscripted(&mut self, chunk: &TextChunk<'_>) {
@@ -265,11 +228,8 @@ impl Collector {
 fn on_element(collector: &Shared, element: &mut Element<'_, '_>) {
     let name = element.tag_name();
     let mut to = collector.borrow_mut();
-    if name == "template" {
+    if name == "template" && on_end(collector, element, Collector::leave_template) {
         to.templates += 1;
-        on_end(collector, element, |to| {
-            to.templates = to.templates.saturating_sub(1)
-        });
     }
     if to.templates > 0 {
         return;
@@ -286,32 +246,26 @@ fn on_element(collector: &Shared, element: &mut Element<'_, '_>) {
         "html" if to.page.lang.is_none() => {
             to.page.lang = attribute(element, "lang").and_then(|lang| tidy(&lang, MAX_LANG_CHARS));
         }
-        "title" if to.title.value.is_none() && is_html(element) => {
-            to.title.open = true;
-            on_end(collector, element, |to| to.title.close());
+        "svg" if on_end(collector, element, Collector::leave_drawing) => to.drawings += 1,
+        "title" if to.title.is_empty() && to.drawings == 0 => {
+            to.title.open = on_end(collector, element, |to| to.title.close());
         }
-        "h1" if to.heading.value.is_none() => {
-            to.heading.open = true;
-            on_end(collector, element, |to| to.heading.close());
+        "h1" if to.heading.is_empty() => {
+            to.heading.open = on_end(collector, element, |to| to.heading.close());
         }
         "br" if to.heading.open => to.heading.push_str(" "),
         _ => {}
     }
 }
 
-/// Does something at the element's end tag; never, if it has none.
-fn on_end(collector: &Shared, element: &mut Element<'_, '_>, deed: fn(&mut Collector)) {
+/// Has something done at the element's end tag; `false` if it cannot have one, as `<svg/>`.
+fn on_end(collector: &Shared, element: &mut Element<'_, '_>, deed: fn(&mut Collector)) -> bool {
     let collector = Rc::clone(collector);
-    // Elements without content have no end: there is nothing to be done then.
-    let _ = element.on_end_tag(Box::new(move |_| {
+    let handler = move |_: &mut EndTag<'_>| {
         deed(&mut collector.borrow_mut());
         Ok(())
-    }));
-}
-
-/// An SVG has titles, too.
-fn is_html(element: &Element<'_, '_>) -> bool {
-    element.namespace_uri() == "http://www.w3.org/1999/xhtml"
+    };
+    element.on_end_tag(Box::new(handler)).is_ok()
 }
 
 /// An attribute's value, references decoded.
@@ -321,26 +275,4 @@ fn attribute(element: &Element<'_, '_>, name: &str) -> Option<String> {
         Cow::Owned(decoded) => Some(decoded),
         Cow::Borrowed(_) => Some(raw),
     }
-}
-
-/// The text with its white space collapsed, without NUL, cut after so many characters; `None` if nothing is left.
-pub(super) fn tidy(text: &str, max_chars: usize) -> Option<String> {
-    let mut out = String::new();
-    let (mut count, mut gap) = (0, false);
-    for c in text.chars().filter(|c| *c != '\0') {
-        if c.is_whitespace() {
-            gap = count > 0;
-            continue;
-        }
-        let needed = 1 + usize::from(gap);
-        if count + needed > max_chars {
-            break;
-        }
-        if std::mem::take(&mut gap) {
-            out.push(' ');
-        }
-        out.push(c);
-        count += needed;
-    }
-    (count > 0).then_some(out)
 }

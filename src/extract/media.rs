@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 
-use super::charset;
+use super::prescan;
 
 /// The longest media type believed, in bytes: twice RFC 6838's 127 for type and subtype, and the slash.
 const MAX_TYPE_BYTES: usize = 255;
@@ -110,7 +110,7 @@ fn essence(field: &str) -> Option<String> {
 /// that they have no parameters.
 pub(super) fn charset(headers: &HeaderMap) -> Option<String> {
     fields(headers)
-        .filter_map(|field| parameter(&field, "charset").or_else(|| charset::in_content(&field)))
+        .filter_map(|field| parameter(&field, "charset").or_else(|| prescan::in_content(&field)))
         .next_back()
 }
 

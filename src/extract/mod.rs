@@ -4,6 +4,7 @@
 //! depends on the whole page (the first `<base>` counts for the links above it, too), so they are resolved at the end
 //! (`links`). Any bytes give an [`Extraction`], if an empty one; hostile ones are bounded in memory and in time.
 
+mod capture;
 mod charset;
 mod directives;
 mod entities;
@@ -11,6 +12,7 @@ pub mod fields;
 mod html;
 mod links;
 mod media;
+mod prescan;
 #[cfg(test)]
 mod tests;
 
@@ -167,7 +169,7 @@ pub fn extract(input: &Input<'_>, cache: &mut HrefCache) -> Extraction {
     }
     directives.append(&mut page.robots);
     found.nofollow = directives::forbid_following(&directives);
-    found.robots = html::tidy(&directives.join(", "), html::MAX_ROBOTS_CHARS);
+    found.robots = capture::tidy(&directives.join(", "), html::MAX_ROBOTS_CHARS);
     links::resolve(&page, input, encoding, cache, &mut found);
     found.title = page.title;
     found.description = page.description;

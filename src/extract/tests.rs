@@ -1,1 +1,821 @@
+use http::{HeaderName, HeaderValue};
+use proptest::prelude::*;
 
+use super::*;
+
+const PAGE: &str = "http://host.test/d/i.html";
+
+/// What is extracted of a body sent from `/d/i.html` with these header fields.
+fn read(fields: &[(&'static str, &str)], body: impl AsRef<[u8]>) -> Extraction {
+    let mut headers = HeaderMap::new();
+    for (name, value) in fields {
+        headers.append(
+            HeaderName::from_static(name),
+            HeaderValue::from_bytes(value.as_bytes()).unwrap(),
+        );
+    }
+    let url = PageUrl::parse(PAGE).unwrap();
+    let input = Input {
+        url: &url,
+        headers: &headers,
+        body: body.as_ref(),
+        robots_token: "ourbot",
+    };
+    extract(&input, &mut HrefCache::default())
+}
+
+fn html(body: impl AsRef<[u8]>) -> Extraction {
+    read(&[("content-type", "text/html; charset=utf-8")], body)
+}
+
+/// The links' targets, short where they lie on the page's host.
+fn targets(found: &Extraction) -> Vec<&str> {
+    found
+        .links
+        .iter()
+        .map(|link| link.url.as_str())
+        .map(|url| url.strip_prefix("http://host.test").unwrap_or(url))
+        .collect()
+}
+
+fn links(body: impl AsRef<[u8]>) -> Vec<String> {
+    targets(&html(body))
+        .into_iter()
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The links that may be followed.
+fn followable(found: &Extraction) -> Vec<&str> {
+    let open = found.links.iter().map(|link| !link.nofollow);
+    targets(found)
+        .into_iter()
+        .zip(open)
+        .filter(|(_, open)| *open && !found.nofollow)
+        .map(|(target, _)| target)
+        .collect()
+}
+
+mod the_base {
+    use super::*;
+
+    #[test]
+    fn that_is_a_data_or_javascript_address_is_ignored() {
+        assert_eq!(
+            links(r#"<base href="data:text/plain,hi"><a href="ok1">"#),
+            ["/d/ok1"]
+        );
+        assert_eq!(
+            links(r#"<base href="javascript:void(0)"><a href="ok2">"#),
+            ["/d/ok2"]
+        );
+        assert_eq!(
+            links(r#"<base href="http://["><base href="/b/"><a href="ok3">"#),
+            ["/d/ok3"]
+        );
+    }
+
+    #[test]
+    fn that_comes_first_with_an_href_counts_for_links_above_it_too() {
+        let page = r#"<base target=_top><a href="one">1</a><base href="/b1/"><base href="/b2/"><a href="two">2</a>"#;
+        assert_eq!(links(page), ["/b1/one", "/b1/two"]);
+    }
+
+    #[test]
+    fn may_be_relative_or_on_another_host() {
+        assert_eq!(links(r#"<base href="../e/x"><a href="y">"#), ["/e/y"]);
+        assert_eq!(
+            links(r#"<base href="https://o.test/b/"><a href="y"><a href="/z"><a href="?q">"#),
+            [
+                "https://o.test/b/y",
+                "https://o.test/z",
+                "https://o.test/b/?q"
+            ]
+        );
+    }
+}
+
+mod links_to_pages {
+    use super::*;
+
+    #[test]
+    fn are_anchors_areas_frames_and_relations_between_pages() {
+        let found = html(
+            r#"<link rel="NEXT" href=n><link rel=stylesheet href=s.css><link rel="alternate stylesheet" href=t.css>
+            <link rel=icon href=i.png><link rel=preconnect href=//cdn.test><link rel=canonical href=c>
+            <link rel=alternate type="application/rss+xml; charset=utf-8" href=feed>
+            <link rel=alternate type=application/json href=api><link rel=alternate type=text/xml+oembed href=o>
+            <link href=none><link rel=prev href="">
+            <A HREF=a>x</A><map><area href=r></map><iframe src=f></iframe><frame src=g><iframe src=""></iframe>
+            <img src=no.png><script src=no.js></script><form action=no></form><a name=no>"#,
+        );
+        let kinds: Vec<_> = found
+            .links
+            .iter()
+            .map(|link| link.kind)
+            .zip(targets(&found))
+            .collect();
+        use LinkKind::*;
+        assert_eq!(
+            kinds,
+            [
+                (Link, "/d/n"),
+                (Link, "/d/c"),
+                (Link, "/d/feed"),
+                (Anchor, "/d/a"),
+                (Area, "/d/r"),
+                (Frame, "/d/f"),
+                (Frame, "/d/g"),
+            ]
+        );
+    }
+
+    #[test]
+    fn are_targets_of_a_refresh_in_all_spellings() {
+        for (page, target) in [
+            (
+                r#"<meta content="0;url=t1" http-equiv="refresh">"#,
+                Some("/d/t1"),
+            ),
+            (
+                r#"<meta http-equiv="refresh" content="0; url='t2'">"#,
+                Some("/d/t2"),
+            ),
+            (
+                r#"<meta http-equiv="refresh" content="3; url=&#39;t3&#39;">"#,
+                Some("/d/t3"),
+            ),
+            (
+                r#"<META HTTP-EQUIV=" Refresh " CONTENT=" 1.5 , URL = t4 ">"#,
+                Some("/d/t4"),
+            ),
+            (r#"<meta http-equiv=refresh content="0;/t5">"#, Some("/t5")),
+            (r#"<meta http-equiv=refresh content="0 t6">"#, Some("/d/t6")),
+            (
+                r#"<meta http-equiv=refresh content="0; url=&quot;t7&quot; rest">"#,
+                Some("/d/t7"),
+            ),
+            (
+                r#"<meta http-equiv=refresh content="0;urlaub">"#,
+                Some("/d/urlaub"),
+            ),
+            (r#"<meta http-equiv=refresh content="5">"#, None),
+            (r#"<meta http-equiv=refresh content="0;url=">"#, None),
+            (r#"<meta http-equiv=refresh content="url=t">"#, None),
+            (
+                r#"<meta http-equiv=refresh content="0;url=javascript:x()">"#,
+                None,
+            ),
+            (
+                r#"<meta http-equiv=refresh content="0;url=é'">"#,
+                Some("/d/%C3%A9'"),
+            ),
+        ] {
+            let found = links(page);
+            assert_eq!(found.first().map(String::as_str), target, "{page}");
+            assert!(found.len() < 2);
+        }
+        assert_eq!(
+            targets(&read(
+                &[("refresh", "0; url=/h"), ("content-type", "text/plain")],
+                "x"
+            )),
+            ["/h"]
+        );
+    }
+
+    #[test]
+    fn are_not_in_comments() {
+        let page = r#"<a href=/live>1</a><!-- <a href="/dead1">x</a> --><!--><a href=/live2>2</a><!-- a -- b --><a href=/live3>3</a>"#;
+        assert_eq!(links(page), ["/live", "/live2", "/live3"]);
+    }
+
+    #[test]
+    fn are_in_noscript_but_not_in_scripts_templates_and_texts() {
+        let page = r#"<noscript><a href=/n1>x</a><!-- <a href=/dead> --></noscript>
+            <script>document.write('<a href=/dead>')</script><style><a href=/dead></style><textarea><a href=/dead></textarea>
+            <template><a href=/dead>x</a><template></template><noscript><a href=/dead></noscript><link rel=next href=/dead></template>
+            <noframes><a href=/n2></noframes><title><a href=/dead></title><a href=/after>"#;
+        assert_eq!(links(page), ["/after", "/n1", "/n2"]);
+    }
+
+    #[test]
+    fn are_not_guessed_from_other_texts() {
+        let page = r#"<meta property="og:site_name" content="Shop.test"><meta property="og:url" content="http://host.test/self">
+            <meta name="description" content="see /manual.pdf now"><p>http://host.test/plain</p>"#;
+        assert!(links(page).is_empty());
+        let text = read(&[("content-type", "text/plain")], "<html><a href=/no>");
+        assert!(text.links.is_empty() && text.text.is_some());
+    }
+
+    #[test]
+    fn have_their_references_decoded() {
+        let page = r#"<a href="?a=5&amp;v=full"><a href="?a=6&#38;v=full"><a href="?a=7&#x26;v=full"><a href="/p&#97;th">"#;
+        assert_eq!(
+            links(page),
+            [
+                "/d/i.html?a=5&v=full",
+                "/d/i.html?a=6&v=full",
+                "/d/i.html?a=7&v=full",
+                "/path"
+            ]
+        );
+    }
+
+    #[test]
+    fn keep_what_only_looks_like_a_reference() {
+        let page = r#"<a href="/e?n=1&copy=7&sect=4&notit=5&para=6">"#;
+        assert_eq!(links(page), ["/e?n=1&copy=7&sect=4&notit=5&para=6"]);
+    }
+
+    #[test]
+    fn are_never_cut() {
+        let long = format!("/l?x={}", "A".repeat(3000));
+        assert_eq!(
+            links(format!(r#"<a href="{long}"><a href="/tail">"#)),
+            [long.as_str(), "/tail"]
+        );
+    }
+
+    #[test]
+    fn come_once_each_and_are_followable_if_any_of_them_is() {
+        let found = html(
+            r#"<a href=/a rel=nofollow><a href=/a#x><a href=/b rel=nofollow><a href=/b rel=nofollow>
+            <a href=/c><a href=/c rel=nofollow><a href="/%63" rel=nofollow>"#,
+        );
+        assert_eq!(targets(&found), ["/a", "/b", "/c"]);
+        assert_eq!(followable(&found), ["/a", "/c"]);
+    }
+
+    #[test]
+    fn are_5000_at_most_and_the_excess_is_counted() {
+        let page: String = (0..5_123).map(|n| format!("<a href=/{n}>")).collect();
+        let found = html(page + "<a href=/1><a href=mailto:x>");
+        assert_eq!((found.links.len(), found.links_excess), (5_000, 124));
+        assert_eq!(found.links[4_999].url.as_str(), "http://host.test/4999");
+    }
+
+    #[test]
+    fn of_a_page_in_an_old_encoding_have_their_query_in_it() {
+        let page = "<a href=\"/\u{6e56}?k=\u{6e56}#\u{6e56}\"><a href='?k=é'>";
+        let (gbk, ..) = encoding_rs::GBK.encode(page);
+        let found = read(&[("content-type", "text/html; charset=gbk")], gbk);
+        assert_eq!(
+            targets(&found),
+            ["/%E6%B9%96?k=%BA%FE", "/d/i.html?k=%A8%A6"]
+        );
+        let (latin, ..) =
+            encoding_rs::WINDOWS_1252.encode("<a href='/?k=é&amp;l=&#x6e56;&amp;m=\"'>");
+        let found = read(&[("content-type", "text/html; charset=iso-8859-1")], latin);
+        assert_eq!(targets(&found), ["/?k=%E9&l=%26%2328246%3B&m=%22"]);
+        assert_eq!(links("<a href=\"/?k=\u{6e56}\">"), ["/?k=%E6%B9%96"]);
+        let utf_16: Vec<u8> = "\u{feff}<a href=/?k=é>"
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect();
+        assert_eq!(links(utf_16), ["/?k=%C3%A9"]);
+    }
+
+    #[test]
+    fn may_stand_in_the_header() {
+        let found = read(
+            &[
+                ("content-type", "text/html"),
+                (
+                    "link",
+                    r#"</css>; rel=preload, <next>; title="a, <b>"; REL="x Next" , </p>;rel=prev"#,
+                ),
+                ("link", r#"<//o.test/c>; rel="canonical"; nothing"#),
+                ("link", "<broken; rel=next"),
+            ],
+            "<base href=/b/><a href=/p>",
+        );
+        assert_eq!(targets(&found), ["/p", "/d/next", "http://o.test/c"]);
+        assert_eq!(found.canonical_url.as_deref(), Some("http://o.test/c"));
+        assert_eq!(found.links[1].kind, LinkKind::Header);
+    }
+}
+
+mod wishes_of_the_page {
+    use super::*;
+
+    #[test]
+    fn rel_is_a_set_of_words() {
+        let page = r#"<a rel="noopener NoFollow" href="/n1"><a rel="nofollowing" href="/y1"><a rel=ugc href="/y2">
+            <a rel=" x	nofollow " href=/n2>"#;
+        assert_eq!(followable(&html(page)), ["/y1", "/y2"]);
+    }
+
+    #[test]
+    fn general_and_addressed_directives_add_up() {
+        let of = |fields: &[(&'static str, &str)]| {
+            let found = read(fields, "<title>x</title><a href=/b>");
+            (found.nofollow, found.robots)
+        };
+        let some = |text: &str| Some(text.to_owned());
+        for (fields, result) in [
+            (
+                &[
+                    ("x-robots-tag", "nofollow"),
+                    ("x-robots-tag", "otherbot: noindex"),
+                ][..],
+                (true, some("nofollow")),
+            ),
+            (&[("x-robots-tag", "otherbot: nofollow")], (false, None)),
+            (
+                &[("x-robots-tag", "OurBot: NoFollow")],
+                (true, some("NoFollow")),
+            ),
+            (
+                &[("x-robots-tag", "otherbot: noindex, nofollow")],
+                (false, None),
+            ),
+            (
+                &[("x-robots-tag", "otherbot: noindex, ourbot: noarchive")],
+                (false, some("noarchive")),
+            ),
+            (&[("x-robots-tag", "none")], (true, some("none"))),
+            (
+                &[("x-robots-tag", "noindex, max-snippet: 20")],
+                (false, some("noindex, max-snippet: 20")),
+            ),
+            (
+                &[(
+                    "x-robots-tag",
+                    "unavailable_after: Wed, 25 Jun 2025 15:00:00 GMT, nofollow",
+                )],
+                (
+                    true,
+                    some("unavailable_after: Wed, 25 Jun 2025 15:00:00 GMT, nofollow"),
+                ),
+            ),
+        ] {
+            assert_eq!(of(fields), result, "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn a_meta_for_robots_or_for_us_counts() {
+        for (page, nofollow, robots) in [
+            (
+                r#"<meta name=robots content="noindex,NOFOLLOW">"#,
+                true,
+                Some("noindex,NOFOLLOW"),
+            ),
+            (r#"<META CONTENT=none NAME=" ROBOTS ">"#, true, Some("none")),
+            (
+                r#"<meta name=OurBot content=nofollow><meta name=robots content=index>"#,
+                true,
+                Some("nofollow, index"),
+            ),
+            (r#"<meta name=otherbot content=nofollow>"#, false, None),
+            (
+                r#"<meta name=robots content="nofollowing, noindex">"#,
+                false,
+                Some("nofollowing, noindex"),
+            ),
+            (
+                r#"<template><meta name=robots content=nofollow></template>"#,
+                false,
+                None,
+            ),
+        ] {
+            let found = html(page.to_owned() + "<a href=/x>");
+            assert_eq!(
+                (found.nofollow, found.robots.as_deref()),
+                (nofollow, robots),
+                "{page}"
+            );
+            assert_eq!(targets(&found), ["/x"]);
+        }
+    }
+
+    #[test]
+    fn header_and_page_are_joined() {
+        let found = read(
+            &[("content-type", "text/html"), ("x-robots-tag", "noarchive")],
+            "<meta name=robots content=noindex>",
+        );
+        assert_eq!(found.robots.as_deref(), Some("noarchive, noindex"));
+        assert!(!found.nofollow);
+    }
+}
+
+mod texts {
+    use super::*;
+
+    #[test]
+    fn are_the_first_with_text_tidied() {
+        let found = html(
+            "<html LANG=' de-AT '><svg/><svg><title>drawing</title></svg><title> </title><title>\n A &amp;\u{0} B&nbsp;\t&copy </title>
+            <title>second</title><meta name=Description content=''><meta content=' d1  d&eacute; ' name=description>
+            <meta name=description content=d2><h1><img></h1><h1 class=x>He<b>ad</b><br>line<script>no()</script></h1><h1>2</h1>",
+        );
+        assert_eq!(found.title.as_deref(), Some("A & B \u{a9}"));
+        assert_eq!(found.description.as_deref(), Some("d1 dé"));
+        assert_eq!(found.h1.as_deref(), Some("Head line"));
+        assert_eq!(found.lang.as_deref(), Some("de-AT"));
+    }
+
+    #[test]
+    fn are_cut_at_their_limits_between_characters() {
+        let found = html(format!(
+            "<title>{}</title><meta name=description content='{}'><h1>{}",
+            "ä ".repeat(5_000),
+            "\u{1f980}".repeat(5_000),
+            "x&#x00e9;".repeat(500_000),
+        ));
+        let counted = |text: Option<String>| text.unwrap().chars().count();
+        assert_eq!(counted(found.title), 999);
+        assert_eq!(counted(found.description), 2_000);
+        assert_eq!(counted(found.h1), 1_000);
+    }
+
+    #[test]
+    fn of_an_element_without_end_are_kept() {
+        assert_eq!(
+            html("<title>un&eacute;nded").title.as_deref(),
+            Some("unénded")
+        );
+        assert_eq!(html("<h1>un<i>ended").h1.as_deref(), Some("unended"));
+    }
+
+    #[test]
+    fn the_declared_canonical_url_is_resolved_and_the_first_counts() {
+        let found = html(
+            "<base href=/b/><link rel='x CANONICAL' href='c?x#y'><link rel=canonical href=/d>",
+        );
+        assert_eq!(
+            found.canonical_url.as_deref(),
+            Some("http://host.test/b/c?x")
+        );
+        assert_eq!(
+            html("<link rel=canonical href='mailto:x'>").canonical_url,
+            None
+        );
+    }
+}
+
+mod media_types {
+    use super::*;
+
+    fn of(body: &[u8]) -> Option<String> {
+        read(&[], body).media_type
+    }
+
+    #[test]
+    fn are_sniffed_where_the_header_names_none() {
+        let found = read(&[], "\n <!-- c --><html><a href=/a>");
+        assert_eq!(
+            (found.media_type.as_deref(), targets(&found)),
+            (Some("text/html"), vec!["/a"])
+        );
+        for (body, name) in [
+            (
+                &b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR<a href=/no>"[..],
+                Some("application/octet-stream"),
+            ),
+            (b"%PDF-1.7\n<a href=/no>", Some("application/pdf")),
+            (b"<?xml version='1.0'?><urlset/>", Some("text/xml")),
+            (b"\xef\xbb\xbf <!DOCTYPE HTML><p>", Some("text/html")),
+            (b"<a\thref=/x>", Some("text/html")),
+            (b"<article>", Some("text/plain")),
+            (b"plain words", Some("text/plain")),
+            (b"\xff\xfea\0b\0", Some("text/plain")),
+            (b"", None),
+        ] {
+            assert_eq!(
+                of(body).as_deref(),
+                name,
+                "{:?}",
+                String::from_utf8_lossy(body)
+            );
+        }
+        assert!(
+            read(&[], b"\x89PNG\r\n\x1a\n\0<a href=/no>")
+                .links
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn are_read_from_sloppy_fields() {
+        for (field, name) in [
+            ("Text/HTML;;charset=x", Some("text/html")),
+            ("text/html charset=utf-8", Some("text/html")),
+            ("text/html, text/html", Some("text/html")),
+            (" application/XHTML+xml ;q", Some("application/xhtml+xml")),
+            ("text", None),
+            ("*/*", None),
+            ("text/", None),
+            ("text/h tml\u{e9}", Some("text/h")),
+            ("", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(
+                "content-type",
+                HeaderValue::from_bytes(field.as_bytes()).unwrap(),
+            );
+            assert_eq!(media_type(&headers).as_deref(), name, "{field}");
+        }
+    }
+
+    #[test]
+    fn decide_what_is_read() {
+        for wanted in [
+            "text/html",
+            "text/plain",
+            "application/xhtml+xml",
+            "application/xml",
+            "text/xml",
+            "application/rss+xml",
+        ] {
+            assert!(is_wanted(Some(wanted)), "{wanted}");
+        }
+        for other in [
+            "image/png",
+            "image/svg+xml",
+            "application/pdf",
+            "application/json",
+            "application/octet-stream",
+            "video/mp4",
+        ] {
+            assert!(!is_wanted(Some(other)), "{other}");
+            let found = read(&[("content-type", other)], "<title>x</title><a href=/x>");
+            assert!(
+                found.text.is_none() && found.links.is_empty() && found.title.is_none(),
+                "{other}"
+            );
+            assert_eq!(found.media_type.as_deref(), Some(other));
+        }
+        assert!(is_wanted(None));
+    }
+
+    #[test]
+    fn of_xhtml_are_read_as_html_and_other_xml_has_no_links() {
+        let xhtml = "<?xml version='1.0' encoding='iso-8859-2'?><html xmlns='http://www.w3.org/1999/xhtml'><a href='/x'/></html>";
+        for name in ["application/xhtml+xml", "application/xml", "text/xml"] {
+            let found = read(&[("content-type", name)], xhtml);
+            assert_eq!(
+                (targets(&found), found.charset),
+                (vec!["/x"], Some("ISO-8859-2")),
+                "{name}"
+            );
+        }
+        let feed = read(
+            &[("content-type", "application/rss+xml")],
+            "<rss><a href='/x'/></rss>",
+        );
+        assert!(feed.links.is_empty() && feed.text.is_some());
+    }
+}
+
+mod encodings {
+    use super::*;
+
+    /// Encoding, source and title of a page of these bytes under this Content-Type.
+    fn of(field: &str, body: impl AsRef<[u8]>) -> (&'static str, &'static str, String) {
+        let found = read(&[("content-type", field)], body);
+        (
+            found.charset.unwrap(),
+            found.charset_from.unwrap().as_str(),
+            found.title.unwrap_or_default(),
+        )
+    }
+
+    fn is(
+        charset: &'static str,
+        from: &'static str,
+        title: &str,
+    ) -> (&'static str, &'static str, String) {
+        (charset, from, title.to_owned())
+    }
+
+    #[test]
+    fn a_meta_is_heard_where_the_header_is_silent() {
+        let page = "<meta http-equiv=\"Content-Type\" content=\"text/html; charset=windows-1251\"><title>Привет</title>";
+        let (bytes, ..) = encoding_rs::WINDOWS_1251.encode(page);
+        assert_eq!(of("text/html", bytes), is("windows-1251", "meta", "Привет"));
+    }
+
+    #[test]
+    fn a_meta_is_heard_after_the_first_kilobyte() {
+        let page = format!(
+            "<!--{}--><script>'<meta charset=big5>'</script><meta charset=utf-8><title>Łódź</title>",
+            "x".repeat(3000)
+        );
+        assert_eq!(of("text/html", page), is("UTF-8", "meta", "Łódź"));
+    }
+
+    #[test]
+    fn the_charset_of_a_script_is_not_the_pages() {
+        let page = b"<script charset=\"utf-8\" src=\"t.js\"></script><meta http-equiv=\"Content-Type\" content=\"text/html; charset=ISO-8859-15\"><title>\xa4</title>";
+        assert_eq!(of("text/html", page), is("ISO-8859-15", "meta", "€"));
+    }
+
+    #[test]
+    fn a_meta_without_media_type_is_heard() {
+        let page = b"<meta http-equiv=Content-Type content=\"charset=gbk\"><title>\xcb\xae\xb9\xfb</title>";
+        assert_eq!(of("text/html", page), is("GBK", "meta", "水果"));
+    }
+
+    #[test]
+    fn an_unknown_label_is_as_good_as_none() {
+        let page = "<meta charset=utf-8><title>naïve</title><a href=/x>";
+        assert_eq!(
+            of("text/html; charset=ISO-88509-1", page),
+            is("UTF-8", "meta", "naïve")
+        );
+        assert_eq!(
+            of(
+                "text/html; charset=ISO-88509-1",
+                "<meta charset=klingon><title>naïve"
+            ),
+            is("UTF-8", "detected", "naïve")
+        );
+        assert_eq!(
+            of("text/html; charset=iso-2022-kr", "<title>naïve"),
+            is("UTF-8", "detected", "naïve")
+        );
+    }
+
+    #[test]
+    fn a_sloppy_header_is_read() {
+        let page = b"<title>\x8alapka</title><a href=/n>";
+        for field in [
+            "Text/HTML;;charset=\"windows-1250\";x=y",
+            "text/html;x=\"a;charset=utf-8\\\"\";CharSet=windows-1250",
+            "text/html charset=windows-1250",
+            "text/html; charset = 'windows-1250'",
+            "text/html; charset=windows-1250 ; q",
+            "text/html; charset; charset=windows-1250",
+        ] {
+            assert_eq!(
+                of(field, page),
+                is("windows-1250", "header", "Šlapka"),
+                "{field}"
+            );
+        }
+    }
+
+    #[test]
+    fn broken_bytes_do_not_eat_the_markup() {
+        let found =
+            html(b"<title>A\xe2\x82B</title><p>x\xf0<a href=/kept>y</a>\xe2\x82<a href=/kept2>");
+        assert_eq!(targets(&found), ["/kept", "/kept2"]);
+        assert_eq!(found.title.as_deref(), Some("A\u{fffd}B"));
+    }
+
+    #[test]
+    fn the_byte_order_mark_beats_the_header_and_the_header_the_meta() {
+        let mark = "\u{feff}<meta charset=koi8-r><title>é</title>";
+        assert_eq!(of("text/html; charset=gbk", mark), is("UTF-8", "bom", "é"));
+        let wide: Vec<u8> = mark.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        assert_eq!(
+            of("text/html; charset=utf-8", wide),
+            is("UTF-16BE", "bom", "é")
+        );
+        assert_eq!(
+            of(
+                "text/html; charset=latin1",
+                b"<meta charset=utf-8><title>\xe9"
+            ),
+            is("windows-1252", "header", "é")
+        );
+    }
+
+    #[test]
+    fn the_bytes_are_asked_last() {
+        assert_eq!(
+            of("text/html", "<title>plain</title>"),
+            is("UTF-8", "default", "plain")
+        );
+        assert_eq!(of("text/html", "<title>é"), is("UTF-8", "detected", "é"));
+        // Cut within a character.
+        assert_eq!(
+            of("text/html", &b"<title>x</title>\xc3\xa9\xc3"[..]),
+            is("UTF-8", "detected", "x")
+        );
+        let page = format!(
+            "<title>Привет</title>{}",
+            "Все счастливые семьи похожи друг на друга. ".repeat(9)
+        );
+        let (bytes, ..) = encoding_rs::KOI8_R.encode(&page);
+        let (charset, from, title) = of("text/html", &bytes);
+        assert_eq!((charset, from), ("KOI8-U", "detected"));
+        assert_eq!(title, "Привет");
+    }
+
+    #[test]
+    fn odd_metas_are_read_as_a_browser_does() {
+        for (head, charset) in [
+            ("<meta charset=utf-16le>", "UTF-8"),
+            ("<meta charset=x-user-defined>", "windows-1252"),
+            ("<meta/charset='koi8-r'/>", "KOI8-R"),
+            ("<META name=x CHARSET = \"Koi8-R\" >", "KOI8-R"),
+            (
+                "<meta content='text/html; charset=koi8-r'><meta charset=big5>",
+                "Big5",
+            ),
+            ("<metal charset=koi8-r><meta charset=big5>", "Big5"),
+            ("<!-- <meta charset=koi8-r> --><meta charset=big5>", "Big5"),
+            ("<!--><meta charset=koi8-r>", "KOI8-R"),
+            (
+                "<a title='<meta charset=koi8-r>'><meta charset=big5>",
+                "Big5",
+            ),
+            (
+                "<title><meta charset=koi8-r></title><meta charset=big5>",
+                "Big5",
+            ),
+            ("</p <meta charset=koi8-r><meta charset=big5>", "Big5"),
+            (
+                "<meta http-equiv=content-type content='x charset charset = \"koi8-r\"'>",
+                "KOI8-R",
+            ),
+            ("<?xml version='1.0' encoding='koi8-r'?>", "KOI8-R"),
+            (
+                "<?xml version='1.0' encoding='koi8-r'?><meta charset=big5>",
+                "Big5",
+            ),
+        ] {
+            assert_eq!(
+                read(&[("content-type", "text/html")], head).charset,
+                Some(charset),
+                "{head}"
+            );
+        }
+    }
+}
+
+mod hostile_pages {
+    use super::*;
+
+    #[test]
+    fn nested_very_deep_give_what_stands_above() {
+        let found = html(format!(
+            "<title>t</title><a href=/first>{}<a href=/last>",
+            "<b>".repeat(700_000)
+        ));
+        assert_eq!(found.title.as_deref(), Some("t"));
+        assert_eq!(targets(&found).first(), Some(&"/first"));
+    }
+
+    #[test]
+    fn with_unmatched_end_tags_take_linear_time() {
+        let page = format!(
+            "{}{}<a href=/end>",
+            "<i>".repeat(20_000),
+            "</b>".repeat(500_000)
+        );
+        assert_eq!(links(page), ["/end"]);
+    }
+
+    #[test]
+    fn with_megabytes_in_an_attribute_are_read_on() {
+        let big = "x".repeat(4_000_000);
+        let page = format!(
+            "<img src='data:{big}'><a href='data:text/html,{big}'><p title=\"{big}\"><a href='/end'>"
+        );
+        assert_eq!(links(page), ["/end"]);
+        assert!(links(format!("<a href='/first'><a href='{big}")).contains(&"/first".to_owned()));
+    }
+
+    #[test]
+    fn of_ampersands_take_linear_time() {
+        let page = format!(
+            "<title>{}</title><a href='?{}'>",
+            "&ampamp".repeat(100_000),
+            "&CounterClockwiseContourIntegra".repeat(30_000)
+        );
+        assert_eq!(html(page).links.len(), 1);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn no_bytes_make_it_panic(body in prop::collection::vec(any::<u8>(), 0..400), field in ".{0,40}") {
+        let field = field.replace(|c: char| c.is_control(), "");
+        read(&[("content-type", &field), ("link", &field), ("refresh", &field), ("x-robots-tag", &field)], &body);
+        html(&body);
+        read(&[], &body);
+    }
+
+    #[test]
+    fn no_tag_soup_makes_it_panic(
+        pieces in prop::collection::vec(prop::sample::select(vec![
+            "<a href=", "<a rel=nofollow href='", "'>", "\">", ">", "<", "</", "<base href=\"", "<meta ", "charset=", "content=\"",
+            "http-equiv=refresh ", "name=robots ", "<title>", "</title>", "<h1>", "</h1>", "<noscript>", "</noscript>", "<template>",
+            "</template>", "<svg>", "</svg>", "<script>", "</script>", "<!--", "-->", "<![CDATA[", "]]>", "<?xml encoding='", "&amp;",
+            "&#", "x26;", "&", "\0", "é", "\u{1f980}", "utf-16", "0;url=", "<select>", "<table>", "<math>", "<frameset>", "/", "?", "#",
+            "<plaintext>", "<iframe src=", "<br>", "<html lang=", " ", "\n",
+        ]), 0..60),
+        kind in prop::sample::select(vec!["text/html", "application/xhtml+xml", "text/xml", "text/html;charset=gbk", ""]),
+    ) {
+        let found = read(&[("content-type", kind)], pieces.concat());
+        prop_assert!(found.links.iter().all(|link| link.url.as_str().is_ascii()));
+        prop_assert!(!found.title.unwrap_or_default().contains('\0'));
+    }
+}
