@@ -1,6 +1,7 @@
 //! Fetching from real sockets: what is an answer, what is an error, and which.
 
-use std::net::SocketAddr;
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::time::Duration;
 
 use async_compression::tokio::bufread::GzipEncoder;
@@ -18,6 +19,7 @@ use crate::support::site::{RawListener, Site, Then, endless};
 mod addresses;
 mod proxies;
 mod robots;
+mod tls;
 mod wire;
 
 /// Settings whose limits are short enough for a test to see them, and far above what loopback takes.
@@ -325,36 +327,4 @@ async fn a_port_that_nobody_listens_on_is_refused() {
     let error = fetch(&url).await.unwrap_err();
     assert_eq!((error.class(), error.is_host_level()), ("refused", true));
     assert_eq!(error.disposition(), Disposition::Retry);
-}
-
-#[tokio::test]
-async fn what_is_no_tls_behind_https_is_never_tried_again() {
-    let plain = RawServer::speaking(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
-    let error = fetch(&format!("https://{}/", plain.0)).await.unwrap_err();
-    assert_eq!(
-        (error.class(), error.disposition()),
-        ("tls", Disposition::Never)
-    );
-}
-
-/// Sends bytes at once, before anything is asked.
-struct RawServer(SocketAddr, tokio::task::JoinHandle<()>);
-
-impl RawServer {
-    async fn speaking(bytes: &'static [u8]) -> RawServer {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let serving = tokio::spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
-                let _ = tokio::io::AsyncWriteExt::write_all(&mut stream, bytes).await;
-            }
-        });
-        RawServer(address, serving)
-    }
-}
-
-impl Drop for RawServer {
-    fn drop(&mut self) {
-        self.1.abort();
-    }
 }

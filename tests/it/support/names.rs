@@ -1,6 +1,7 @@
 //! A nameserver on loopback that knows a few IPv4 addresses, so that tests have names without
 //! asking anybody outside.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(dead_code, reason = "each test module uses a part of it")]
 
 use std::collections::HashMap;

@@ -5,6 +5,7 @@
 //! dropped, and both are asked by event: [`Site::wait_for`] returns when what a test waits for has
 //! been seen.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(dead_code, reason = "each test module uses a part of it")]
 
 use std::collections::HashMap;
