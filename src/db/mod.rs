@@ -1,1 +1,15 @@
-//! The database: connect, migrate, run one of our own.
+//! The database: connect, migrate, run a server of our own.
+//!
+//! [`connect`] gives every session the settings that the frontier's protocol depends on and refuses a database that
+//! cannot carry it; [`migrate`] brings its schema up to date; [`embedded`] supervises a private server of a local
+//! PostgreSQL installation, for operators who give no URL. What is in the tables is left to `frontier` and `pages`.
+
+mod connect;
+#[cfg(unix)]
+pub mod embedded;
+mod error;
+mod migrate;
+
+pub use connect::{DbSettings, connect};
+pub use error::DbError;
+pub use migrate::migrate;
