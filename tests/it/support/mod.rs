@@ -1,4 +1,5 @@
 //! What tests stand on.
 
+pub(crate) mod db;
 pub(crate) mod names;
 pub(crate) mod site;
