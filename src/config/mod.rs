@@ -1,1 +1,344 @@
-//! Configuration.
+//! Configuration: every key of pgcrawl, where its value came from, and whether the values go together.
+//!
+//! The one idea: a key is a row of [`keys::KEYS`], and the file, the environment and the flags are three layers of
+//! texts for such rows. So one reader, one wording of complaints and one list serve all three, and `config show`,
+//! `config/default.toml` and did-you-mean need no list of their own.
+//!
+//! Later wins: defaults < TOML file < environment < flags. All complaints come at once ([`Problems`]), each with its
+//! place, its key and a hint. What a value *means* is left to the module that owns it; nothing below this floor knows
+//! this module.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use secrecy::SecretString;
+
+use crate::scope::ScopeKind;
+
+mod check;
+mod compose;
+mod contact;
+
+mod keys;
+mod layers;
+mod problem;
+mod setting;
+
+pub use contact::{Advice, SeedSites, advise};
+pub use keys::{KEYS, Key};
+pub use layers::{FILE_NAME, FlagValue, Layers, Loaded, Origin};
+pub use problem::{Problem, Problems, nearest};
+pub use setting::Setting;
+
+/// `config/default.toml`: every key with its default, its unit and a comment.
+pub const DEFAULT_TOML: &str = include_str!("../../config/default.toml");
+
+/// Every setting of a process.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    /// Who we say we are.
+    pub identity: Identity,
+    /// What belongs to the crawl, and when it ends.
+    pub crawl: Crawl,
+    /// How gently.
+    pub politeness: Politeness,
+    /// How one resource is got.
+    pub fetch: Fetch,
+    /// What happens after a failure.
+    pub retry: Retry,
+    /// Leases and heartbeats.
+    pub frontier: Frontier,
+    /// Endless URL spaces.
+    pub traps: Traps,
+    /// How a process leaves.
+    pub shutdown: Shutdown,
+    /// Where the rows are.
+    pub database: Database,
+    /// What is said on stderr.
+    pub log: Log,
+}
+
+/// Who we say we are: to servers, and in robots.txt.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// The whole `User-Agent` header; `None` makes it of version and contact, see [`Identity::user_agent`].
+    pub user_agent: Option<String>,
+    /// The product token looked for in robots.txt (RFC 9309 §2.2.1).
+    pub robots_token: String,
+    /// A URL or mail address under which the crawl's operator can be reached.
+    pub contact: Option<String>,
+}
+
+/// What belongs to the crawl, and when it ends.
+#[derive(Debug, Clone)]
+pub struct Crawl {
+    /// Which URLs belong to it.
+    pub scope: ScopeKind,
+    /// Hops from a seed.
+    pub max_depth: u16,
+    /// Visits after which this process ends.
+    pub max_pages: Option<u64>,
+    /// Time after which this process ends.
+    pub max_duration: Option<Duration>,
+    /// Whether robots.txt is asked for and obeyed.
+    pub obey_robots: bool,
+    /// Whether the decoded text of pages is kept.
+    pub store_bodies: bool,
+}
+
+/// How gently.
+#[derive(Debug, Clone)]
+pub struct Politeness {
+    /// From the end of a fetch to the start of the next one of the same host.
+    pub delay: Duration,
+    /// In flight per host, where the delay is zero.
+    pub per_host: u32,
+    /// Requests a second of this process in all.
+    pub rate: Option<f64>,
+    /// In flight in all.
+    pub concurrency: usize,
+}
+
+/// How one resource is got.
+#[derive(Debug, Clone)]
+pub struct Fetch {
+    /// Until the connection stands.
+    pub connect_timeout: Duration,
+    /// Between two pieces of an answer.
+    pub idle_timeout: Duration,
+    /// For a fetch in all.
+    pub total_timeout: Duration,
+    /// After decompression; the rest is cut off.
+    pub max_body: ByteSize,
+    /// `http`, `https`, `socks5` or `socks5h` URL; may hold credentials.
+    pub proxy: Option<SecretString>,
+    /// Whether private addresses that no seed names may be asked.
+    pub allow_private: bool,
+    /// Whether certificates go unchecked.
+    pub insecure: bool,
+    /// Who looks names up.
+    pub resolver: Resolver,
+}
+
+/// Who looks host names up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resolver {
+    /// hickory: asks the nameservers of resolv.conf itself.
+    Hickory,
+    /// The operating system (`getaddrinfo`): knows nsswitch, mDNS and what else is set up.
+    System,
+}
+
+/// What happens after a failure.
+#[derive(Debug, Clone)]
+pub struct Retry {
+    /// Waits before the first, second, … retry of a page; as many retries as waits.
+    pub waits: Vec<Duration>,
+    /// The same where the name does not resolve or no route exists.
+    pub dns_waits: Vec<Duration>,
+    /// Part of a wait by which it may be longer or shorter, 0 to 1.
+    pub jitter: f64,
+    /// Host-level failures in a row after which the host rests.
+    pub breaker_after: u16,
+    /// Its first, second, … rest; after the last the host is given up.
+    pub breaker_pauses: Vec<Duration>,
+}
+
+/// Leases and heartbeats (`docs/ARCHITECTURE.md`).
+#[derive(Debug, Clone)]
+pub struct Frontier {
+    /// How long a claim lasts.
+    pub lease: Duration,
+    /// Between two signs of life of a process.
+    pub heartbeat: Duration,
+    /// Without one for so long, a process counts as gone.
+    pub dead_after: Duration,
+    /// Between two looks for claims that ran out.
+    pub recycle_every: Duration,
+    /// Leases lost in a row after which a task has failed.
+    pub max_expiries: u16,
+    /// How much polite fetching of one host is claimed at a time.
+    pub hold: Duration,
+}
+
+/// Endless URL spaces.
+#[derive(Debug, Clone)]
+pub struct Traps {
+    /// Characters of a URL.
+    pub max_url_length: usize,
+    /// Path segments of a URL.
+    pub max_segments: usize,
+    /// Times that one segment may stand in a path.
+    pub max_repeats: usize,
+}
+
+/// How a process leaves.
+#[derive(Debug, Clone)]
+pub struct Shutdown {
+    /// After the first Ctrl-C, for what is in flight.
+    pub grace: Duration,
+}
+
+/// Where the rows are.
+#[derive(Debug, Clone)]
+pub struct Database {
+    /// A server of yours; `None` uses the embedded one.
+    pub url: Option<SecretString>,
+    /// Folder of the embedded server; `None` picks one of the system's.
+    pub data_dir: Option<PathBuf>,
+    /// Folder of `initdb` and `pg_ctl`; `None` looks for one.
+    pub bin_dir: Option<PathBuf>,
+    /// Whether the embedded server stays when the last process leaves.
+    pub keep: bool,
+    /// Of this process.
+    pub max_connections: u32,
+}
+
+/// What is said on stderr.
+#[derive(Debug, Clone)]
+pub struct Log {
+    /// A level, or directives like `info,pgcrawl::fetch=debug`.
+    pub level: String,
+    /// For people or for programs.
+    pub format: LogFormat,
+}
+
+/// Form of a log line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// A line for people.
+    Text,
+    /// A JSON object a line.
+    Json,
+}
+
+impl Identity {
+    /// Returns the `User-Agent` header: the operator's own, or `pgcrawl/<version>` with the contact if there is one.
+    pub fn user_agent(&self) -> String {
+        match (&self.user_agent, &self.contact) {
+            (Some(own), _) => own.clone(),
+            (None, Some(contact)) => format!("pgcrawl/{} (+{contact})", env!("CARGO_PKG_VERSION")),
+            (None, None) => format!("pgcrawl/{}", env!("CARGO_PKG_VERSION")),
+        }
+    }
+
+    /// Says whether an operator of a crawled site learns whom to write to.
+    pub fn is_reachable(&self) -> bool {
+        let says = |text: &String| text.contains("://") || text.contains('@');
+        self.contact.is_some() || self.user_agent.as_ref().is_some_and(says)
+    }
+}
+
+impl Default for Identity {
+    fn default() -> Self {
+        Identity {
+            user_agent: None,
+            robots_token: "pgcrawl".into(),
+            contact: None,
+        }
+    }
+}
+
+impl Default for Crawl {
+    fn default() -> Self {
+        Crawl {
+            scope: ScopeKind::Host,
+            max_depth: 20,
+            max_pages: None,
+            max_duration: None,
+            obey_robots: true,
+            store_bodies: false,
+        }
+    }
+}
+
+impl Default for Politeness {
+    fn default() -> Self {
+        Politeness {
+            delay: Duration::from_secs(1),
+            per_host: 1,
+            rate: None,
+            concurrency: 64,
+        }
+    }
+}
+
+impl Default for Fetch {
+    fn default() -> Self {
+        Fetch {
+            connect_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(20),
+            total_timeout: Duration::from_secs(60),
+            max_body: ByteSize::mib(10),
+            proxy: None,
+            allow_private: false,
+            insecure: false,
+            resolver: Resolver::Hickory,
+        }
+    }
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Retry {
+            waits: [30, 120, 600].map(Duration::from_secs).to_vec(),
+            dns_waits: [60, 300].map(Duration::from_secs).to_vec(),
+            jitter: 0.5,
+            breaker_after: 5,
+            breaker_pauses: [120, 600, 1800].map(Duration::from_secs).to_vec(),
+        }
+    }
+}
+
+impl Default for Frontier {
+    fn default() -> Self {
+        Frontier {
+            lease: Duration::from_secs(120),
+            heartbeat: Duration::from_secs(30),
+            dead_after: Duration::from_secs(90),
+            recycle_every: Duration::from_secs(15),
+            max_expiries: 5,
+            hold: Duration::from_secs(5),
+        }
+    }
+}
+
+impl Default for Traps {
+    fn default() -> Self {
+        Traps {
+            max_url_length: 2048,
+            max_segments: 20,
+            max_repeats: 3,
+        }
+    }
+}
+
+impl Default for Shutdown {
+    fn default() -> Self {
+        Shutdown {
+            grace: Duration::from_secs(25),
+        }
+    }
+}
+
+impl Default for Database {
+    fn default() -> Self {
+        Database {
+            url: None,
+            data_dir: None,
+            bin_dir: None,
+            keep: false,
+            max_connections: 8,
+        }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Log {
+            level: "info".into(),
+            format: LogFormat::Text,
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! Whether the values of a configuration go together.
+
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use humantime::format_duration as human;
+use secrecy::{ExposeSecret, SecretString};
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::EnvFilter;
+use url::Url;
+
+use super::{Config, Key, Loaded, Origin, Problem};
+
+/// Collects complaints, each at the place where its key was set.
+struct Complaints<'a> {
+    loaded: &'a Loaded,
+    found: Vec<Problem>,
+}
+
+impl Complaints<'_> {
+    /// Complains about `section.name` unless it holds.
+    fn unless(
+        &mut self,
+        holds: bool,
+        key: &str,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        debug_assert!(Key::find_path(key).is_some(), "{key}");
+        if !holds {
+            let origin = self.loaded.origin(key);
+            let place = (*origin != Origin::Default).then(|| origin.to_string());
+            let message = format!("{key}: {}", message.into());
+            self.found.push(Problem {
+                place,
+                message,
+                hint: Some(hint.into()),
+            });
+        }
+    }
+}
+
+/// Returns everything that is wrong with the values, taken alone or together.
+pub(super) fn check(loaded: &Loaded) -> Vec<Problem> {
+    let mut complaints = Complaints {
+        loaded,
+        found: Vec::new(),
+    };
+    identity(&mut complaints, &loaded.config);
+    bounds(&mut complaints, &loaded.config);
+    times(&mut complaints, &loaded.config);
+    addresses(&mut complaints, &loaded.config);
+    complaints.found
+}
+
+fn identity(complaints: &mut Complaints<'_>, config: &Config) {
+    let identity = &config.identity;
+    let printable = |text: &str| !text.is_empty() && text.chars().all(|c| matches!(c, ' '..='~'));
+    complaints.unless(
+        identity.user_agent.as_deref().is_none_or(printable),
+        "identity.user_agent",
+        "must be printable ASCII, since it becomes a header",
+        "for example \"examplebot/1.0 (+https://example.org/bot)\"",
+    );
+    complaints.unless(
+        !identity.robots_token.is_empty()
+            && identity
+                .robots_token
+                .chars()
+                .all(|c| c.is_ascii_alphabetic() || matches!(c, '-' | '_')),
+        "identity.robots_token",
+        "must be letters, `-` and `_` (RFC 9309 §2.2.1)",
+        "take the first word of the user agent, without its version",
+    );
+    let reachable = |text: &str| {
+        printable(text)
+            && (text.contains("://") || text.contains('@'))
+            && !text.contains([' ', '(', ')'])
+    };
+    complaints.unless(
+        identity.contact.as_deref().is_none_or(reachable),
+        "identity.contact",
+        "must be a URL or a mail address",
+        "for example \"https://example.org/bot\" or \"crawler@example.org\"",
+    );
+}
+
+/// Single values outside what the rest of the program, or the database's types, can hold.
+fn bounds(complaints: &mut Complaints<'_>, config: &Config) {
+    let mut range = |key: &str, value: u64, from: u64, to: u64, why: &str| {
+        complaints.unless(
+            (from..=to).contains(&value),
+            key,
+            format!("must be from {from} to {to}, is {value}"),
+            why,
+        );
+    };
+    range(
+        "crawl.max_depth",
+        config.crawl.max_depth.into(),
+        0,
+        i16::MAX as u64,
+        "it is a smallint in the database",
+    );
+    range(
+        "politeness.concurrency",
+        config.politeness.concurrency as u64,
+        1,
+        10_000,
+        "each costs a socket; see `ulimit -n`",
+    );
+    range(
+        "politeness.per_host",
+        config.politeness.per_host.into(),
+        1,
+        1_000,
+        "1 is what a stranger's server expects",
+    );
+    range(
+        "retry.breaker_after",
+        config.retry.breaker_after.into(),
+        1,
+        1_000,
+        "5 is the default",
+    );
+    range(
+        "frontier.max_expiries",
+        config.frontier.max_expiries.into(),
+        1,
+        1_000,
+        "5 is the default",
+    );
+    range(
+        "traps.max_url_length",
+        config.traps.max_url_length as u64,
+        64,
+        65_536,
+        "2048 is the default",
+    );
+    range(
+        "traps.max_segments",
+        config.traps.max_segments as u64,
+        1,
+        10_000,
+        "20 is the default",
+    );
+    range(
+        "traps.max_repeats",
+        config.traps.max_repeats as u64,
+        1,
+        10_000,
+        "3 is the default",
+    );
+    range(
+        "database.max_connections",
+        config.database.max_connections.into(),
+        2,
+        1_000,
+        "8 is the default; a heartbeat needs one of its own",
+    );
+    complaints.unless(
+        config.crawl.max_pages != Some(0),
+        "crawl.max_pages",
+        "must be at least 1",
+        "\"none\" is no limit",
+    );
+    complaints.unless(
+        config
+            .politeness
+            .rate
+            .is_none_or(|rate| (0.001..=100_000.0).contains(&rate)),
+        "politeness.rate",
+        "must be from 0.001 to 100000 requests a second",
+        "\"none\" is no limit",
+    );
+    complaints.unless(
+        (0.0..=1.0).contains(&config.retry.jitter),
+        "retry.jitter",
+        "must be from 0 to 1: the part of a wait by which it may be longer or shorter",
+        "0.5 is the default",
+    );
+    complaints.unless(
+        (ByteSize::kib(1)..=ByteSize::mib(512)).contains(&config.fetch.max_body),
+        "fetch.max_body",
+        format!(
+            "must be from 1 KiB to 512 MiB, is {}",
+            config.fetch.max_body
+        ),
+        "as many bodies as politeness.concurrency are held in memory at once",
+    );
+}
+
+/// Spans that must outlast one another.
+fn times(complaints: &mut Complaints<'_>, config: &Config) {
+    let (fetch, frontier) = (&config.fetch, &config.frontier);
+    let mut positive = |key: &str, value: Duration, most: Duration| {
+        complaints.unless(
+            !value.is_zero() && value <= most,
+            key,
+            format!(
+                "must be above zero and at most {}, is {}",
+                human(most),
+                human(value)
+            ),
+            "write a duration with its unit, like \"30s\"",
+        );
+    };
+    const HOUR: Duration = Duration::from_secs(3600);
+    positive("fetch.connect_timeout", fetch.connect_timeout, HOUR);
+    positive("fetch.idle_timeout", fetch.idle_timeout, HOUR);
+    positive("fetch.total_timeout", fetch.total_timeout, HOUR);
+    positive("frontier.lease", frontier.lease, 24 * HOUR);
+    positive("frontier.heartbeat", frontier.heartbeat, HOUR);
+    positive("frontier.dead_after", frontier.dead_after, HOUR);
+    positive("frontier.recycle_every", frontier.recycle_every, HOUR);
+    positive("frontier.hold", frontier.hold, HOUR);
+
+    let mut at_most = |key: &str, value: Duration, limit: Duration, what: &str, hint: &str| {
+        complaints.unless(
+            value <= limit,
+            key,
+            format!(
+                "must be at most {what} ({}), is {}",
+                human(limit),
+                human(value)
+            ),
+            hint,
+        );
+    };
+    at_most(
+        "fetch.connect_timeout",
+        fetch.connect_timeout,
+        fetch.total_timeout,
+        "fetch.total_timeout",
+        "it is a part of it",
+    );
+    at_most(
+        "fetch.idle_timeout",
+        fetch.idle_timeout,
+        fetch.total_timeout,
+        "fetch.total_timeout",
+        "it is a part of it",
+    );
+    at_most(
+        "frontier.hold",
+        frontier.hold,
+        frontier.lease / 2,
+        "half of frontier.lease",
+        "slow answers must find room in the lease",
+    );
+    at_most(
+        "shutdown.grace",
+        config.shutdown.grace,
+        frontier.lease,
+        "frontier.lease",
+        "what is fetched after it is lost anyway",
+    );
+    at_most(
+        "politeness.delay",
+        config.politeness.delay,
+        24 * HOUR,
+        "a day",
+        "a host can have a delay of its own in hosts.delay_ms",
+    );
+
+    complaints.unless(
+        frontier.lease >= 2 * fetch.total_timeout,
+        "frontier.lease",
+        format!(
+            "must be at least twice fetch.total_timeout ({}), is {}",
+            human(fetch.total_timeout),
+            human(frontier.lease)
+        ),
+        "a claim must outlast its slowest fetch: raise the lease or lower the timeout",
+    );
+    complaints.unless(
+        2 * frontier.heartbeat <= frontier.dead_after,
+        "frontier.dead_after",
+        format!(
+            "must be at least twice frontier.heartbeat ({}), is {}",
+            human(frontier.heartbeat),
+            human(frontier.dead_after)
+        ),
+        "one late heartbeat must not make a living process count as gone",
+    );
+    complaints.unless(
+        config.politeness.per_host == 1 || config.politeness.delay.is_zero(),
+        "politeness.per_host",
+        format!(
+            "must be 1 while politeness.delay is {}",
+            human(config.politeness.delay)
+        ),
+        "for servers of your own set the delay to \"0s\"",
+    );
+}
+
+/// URLs and directives that would only fail much later.
+fn addresses(complaints: &mut Complaints<'_>, config: &Config) {
+    complaints.unless(
+        has_scheme(config.database.url.as_ref(), &["postgres", "postgresql"]),
+        "database.url",
+        "must be a postgres:// URL",
+        "for example postgres://user@host/database; leave it out for the embedded server",
+    );
+    complaints.unless(
+        has_scheme(
+            config.fetch.proxy.as_ref(),
+            &["http", "https", "socks5", "socks5h"],
+        ),
+        "fetch.proxy",
+        "must be an http, https, socks5 or socks5h URL",
+        "for example \"socks5h://127.0.0.1:9050\"",
+    );
+    complaints.unless(
+        is_filter(&config.log.level),
+        "log.level",
+        format!(
+            "\"{}\" is neither a level nor a list of directives",
+            config.log.level
+        ),
+        "error, warn, info, debug, trace, or for example \"info,pgcrawl::fetch=debug\"",
+    );
+}
+
+/// Says whether a text is a level or a list of directives. A filter takes an unknown word for a module's name.
+fn is_filter(text: &str) -> bool {
+    match text.contains(['=', ',', ':']) {
+        true => EnvFilter::builder().parse(text).is_ok(),
+        false => !text.is_empty() && text.parse::<LevelFilter>().is_ok(),
+    }
+}
+
+fn has_scheme(secret: Option<&SecretString>, schemes: &[&str]) -> bool {
+    let known = |url: Url| schemes.contains(&url.scheme());
+    secret.is_none_or(|secret| Url::parse(secret.expose_secret()).is_ok_and(known))
+}
