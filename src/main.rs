@@ -1,2 +1,7 @@
 //! The binary: parses the command line and leaves with its exit code.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    pgcrawl::cli::main()
+}

@@ -1,1 +1,195 @@
-//! The door.
+//! The door: what is typed, what is printed, and with which code the process leaves.
+//!
+//! One file a command, each with its flags and a `run`. A command prints through [`output`] alone, shows progress through
+//! [`progress`] alone, and returns an [`Exit`]; errors travel up to [`main`], which prints them once, with their hint.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{ArgAction, Args, Parser, Subcommand};
+
+use crate::config::{FlagValue, Layers, Loaded};
+
+pub mod config;
+mod exit;
+pub mod flags;
+pub mod logging;
+pub mod output;
+pub mod progress;
+
+pub use exit::Exit;
+
+/// The command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "pgcrawl",
+    version,
+    about = "A web crawler whose URL frontier is a table in Postgres",
+    after_help = "Start with `pgcrawl demo`, then `pgcrawl crawl seeds/example.txt`.",
+    after_long_help = after_long_help(),
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
+pub struct Cli {
+    /// Flags of every command.
+    #[command(flatten)]
+    pub global: GlobalFlags,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Flags of every command.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct GlobalFlags {
+    /// Configuration file
+    ///
+    /// Without it, pgcrawl.toml of the working directory is read, if there is one. `pgcrawl config show` prints what is in
+    /// force; config/default.toml explains every key.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// Form of the log on standard error
+    ///
+    /// `text` is for people, `json` writes one object a line. Key log.format, default text.
+    #[arg(long, global = true, value_name = "FORMAT", value_parser = ["text", "json"])]
+    pub log: Option<String>,
+
+    /// Log more; twice: still more
+    ///
+    /// -v also logs every visit (debug), -vv everything (trace). Wins over key log.level, default info.
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub verbose: u8,
+
+    /// Log warnings and errors only, without progress
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show the configuration
+    Config(config::ConfigArgs),
+}
+
+/// What a command gets from the door.
+#[derive(Debug)]
+pub struct Context {
+    /// The checked configuration, flags included.
+    pub loaded: Loaded,
+    /// Whether nothing but warnings, errors and data shall be seen.
+    pub quiet: bool,
+}
+
+/// Runs the program: parses the command line, runs the command, prints its error, returns its code.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(message) => {
+            // Help and version go to stdout, complaints to stderr; neither can fail in a way that matters.
+            let _ = message.print();
+            return if message.use_stderr() {
+                Exit::Usage.into()
+            } else {
+                Exit::Finished.into()
+            };
+        }
+    };
+    match run(cli) {
+        Ok(exit) => exit.into(),
+        Err(error) if output::is_broken_pipe(&error) => Exit::Finished.into(),
+        Err(error) => output::report(&error).into(),
+    }
+}
+
+fn run(cli: Cli) -> anyhow::Result<Exit> {
+    let loaded = Layers::new()
+        .file(cli.global.config.as_deref())
+        .environment(variables())
+        .flags(cli.global.values())
+        .flags(cli.command.flags())
+        .finish()?;
+    logging::start(&loaded.config.log);
+    for warning in &loaded.warnings {
+        output::warn(&warning.to_string(), warning.hint.as_deref());
+    }
+    let context = Context {
+        loaded,
+        quiet: cli.global.quiet,
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    let ended = runtime.block_on(cli.command.run(&context));
+    // A read of standard input cannot be cancelled; waiting for it would keep a finished process alive.
+    runtime.shutdown_background();
+    ended
+}
+
+/// Returns the environment; what is not UTF-8 is none of our variables.
+fn variables() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+impl GlobalFlags {
+    fn values(&self) -> Vec<FlagValue> {
+        let level = match (self.quiet, self.verbose) {
+            (true, _) => Some(("--quiet", "warn")),
+            (false, 0) => None,
+            (false, 1) => Some(("--verbose", "debug")),
+            (false, _) => Some(("--verbose", "trace")),
+        };
+        let format = self
+            .log
+            .as_ref()
+            .map(|format| FlagValue::new("--log", "log.format", format.as_str()));
+        let level = level.map(|(flag, level)| FlagValue::new(flag, "log.level", level));
+        format.into_iter().chain(level).collect()
+    }
+}
+
+impl Command {
+    /// Returns the settings among the command's flags.
+    fn flags(&self) -> Vec<FlagValue> {
+        match self {
+            Command::Config(args) => args.flags(),
+        }
+    }
+
+    async fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        match self {
+            Command::Config(args) => args.run(context),
+        }
+    }
+}
+
+/// The exit codes, below `--help`.
+fn after_long_help() -> String {
+    let codes = Exit::ALL.map(|exit| format!("  {}  {}", exit.code(), exit.meaning()));
+    format!(
+        "Exit codes:\n{}\n\nStart with `pgcrawl demo`, then `pgcrawl crawl seeds/example.txt`.",
+        codes.join("\n")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn exit_codes_are_distinct() {
+        for (number, exit) in Exit::ALL.iter().enumerate() {
+            assert_eq!(usize::from(exit.code()), number, "{exit:?}");
+        }
+    }
+}

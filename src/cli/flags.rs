@@ -1,0 +1,286 @@
+//! Flags that are settings: each stands for a key of the configuration and has no default of its own.
+
+use clap::Args;
+
+use crate::config::FlagValue;
+
+/// Flags of the commands that crawl.
+#[derive(Debug, Clone, Default, Args)]
+pub struct CrawlFlags {
+    /// Which links belong to the crawl
+    ///
+    /// Those on a seed's host, on its site (registrable domain, so with subdomains), below its path (prefix), or any. A
+    /// seed that redirects to its www or https twin widens its scope to that. Key crawl.scope, default host.
+    #[arg(long, value_name = "KIND", value_parser = ["host", "site", "prefix", "any"], help_heading = "What to crawl")]
+    pub scope: Option<String>,
+
+    /// Hops from a seed, at most
+    ///
+    /// 0 visits the seeds alone. Key crawl.max_depth, default 20.
+    #[arg(long, value_name = "HOPS", help_heading = "What to crawl")]
+    pub max_depth: Option<String>,
+
+    /// End after so many visits
+    ///
+    /// The rest stays in the frontier, and the next run goes on with it. Exit code 4. Key crawl.max_pages, default none.
+    #[arg(long, value_name = "COUNT", help_heading = "What to crawl")]
+    pub max_pages: Option<String>,
+
+    /// End after so long a time
+    ///
+    /// A duration like 30s, 10m or 2h. The rest stays in the frontier. Exit code 4. Key crawl.max_duration, default none.
+    #[arg(long, value_name = "TIME", help_heading = "What to crawl")]
+    pub max_duration: Option<String>,
+
+    /// Keep the decoded text of pages in table bodies
+    ///
+    /// Key crawl.store_bodies, default false.
+    #[arg(long, help_heading = "What to crawl")]
+    pub store_bodies: bool,
+
+    /// URL or mail address for those whose site is crawled
+    ///
+    /// It becomes part of the User-Agent header. Needed for several sites and for scope site or any. Key
+    /// identity.contact, default none.
+    #[arg(long, value_name = "CONTACT", help_heading = "Being a good guest")]
+    pub contact: Option<String>,
+
+    /// The whole User-Agent header
+    ///
+    /// Key identity.user_agent, default pgcrawl/VERSION with the contact behind it.
+    #[arg(long, value_name = "TEXT", help_heading = "Being a good guest")]
+    pub user_agent: Option<String>,
+
+    /// Pause between two fetches of a host
+    ///
+    /// From the end of one to the start of the next, over all machines; a longer Crawl-delay wins. A duration like 500ms
+    /// or 2s. 0s is for servers of your own. Key politeness.delay, default 1s.
+    #[arg(long, value_name = "TIME", help_heading = "Being a good guest")]
+    pub delay: Option<String>,
+
+    /// Requests in flight per host, with --delay 0s
+    ///
+    /// Key politeness.per_host, default 1.
+    #[arg(long, value_name = "COUNT", help_heading = "Being a good guest")]
+    pub per_host: Option<String>,
+
+    /// Requests a second in all, at most
+    ///
+    /// Of this process. Key politeness.rate, default none.
+    #[arg(long, value_name = "COUNT", help_heading = "Being a good guest")]
+    pub rate: Option<String>,
+
+    /// Requests in flight in all, at most
+    ///
+    /// Of this process. Key politeness.concurrency, default 64.
+    #[arg(long, value_name = "COUNT", help_heading = "Being a good guest")]
+    pub concurrency: Option<String>,
+
+    /// Neither fetch nor obey robots.txt
+    ///
+    /// For sites of your own; it is logged. Key crawl.obey_robots, default true.
+    #[arg(long, help_heading = "Being a good guest")]
+    pub ignore_robots: bool,
+
+    /// How requests leave
+    #[command(flatten)]
+    pub fetch: FetchFlags,
+
+    /// How long in-flight work may take after the first Ctrl-C
+    ///
+    /// A second Ctrl-C leaves at once; neither loses anything. Key shutdown.grace, default 25s.
+    #[arg(long, value_name = "TIME", help_heading = "Requests")]
+    pub grace: Option<String>,
+}
+
+/// Flags of the commands that fetch.
+#[derive(Debug, Clone, Default, Args)]
+pub struct FetchFlags {
+    /// Proxy for all requests
+    ///
+    /// An http, https, socks5 or socks5h URL. With a password in it, PGCRAWL_FETCH_PROXY is the better place: flags can be
+    /// seen by other users of the machine. Key fetch.proxy, default none.
+    #[arg(long, value_name = "URL", help_heading = "Requests")]
+    pub proxy: Option<String>,
+
+    /// Ask loopback and private addresses that no seed names
+    ///
+    /// Without it a page or a name server of the web cannot lead the crawler into your network. Key fetch.allow_private,
+    /// default false.
+    #[arg(long, help_heading = "Requests")]
+    pub allow_private: bool,
+
+    /// Leave certificates unchecked
+    ///
+    /// Key fetch.insecure, default false.
+    #[arg(long, help_heading = "Requests")]
+    pub insecure: bool,
+}
+
+/// Flags of the commands that need a database.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Database")]
+pub struct DatabaseFlags {
+    /// A Postgres server of yours
+    ///
+    /// A postgres:// URL with the database; nothing embedded is started then. With a password in it, DATABASE_URL is the
+    /// better place. Key database.url, default none: the embedded server.
+    #[arg(long, value_name = "URL")]
+    pub database_url: Option<String>,
+
+    /// Folder of the embedded server
+    ///
+    /// Key database.data_dir, default /var/lib/pgcrawl for root, else pgcrawl in the user's data directory.
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<String>,
+
+    /// Folder of initdb and pg_ctl
+    ///
+    /// Key database.bin_dir; by default the usual places are searched.
+    #[arg(long, value_name = "DIR")]
+    pub bin_dir: Option<String>,
+
+    /// Leave the embedded server running
+    ///
+    /// Else the last process stops it. Key database.keep, default false.
+    #[arg(long)]
+    pub keep: bool,
+}
+
+impl CrawlFlags {
+    /// Returns the settings that were given.
+    pub fn values(&self) -> Vec<FlagValue> {
+        let own = [
+            text("--scope", "crawl.scope", &self.scope),
+            text("--max-depth", "crawl.max_depth", &self.max_depth),
+            text("--max-pages", "crawl.max_pages", &self.max_pages),
+            text("--max-duration", "crawl.max_duration", &self.max_duration),
+            switch(
+                "--store-bodies",
+                "crawl.store_bodies",
+                self.store_bodies,
+                "true",
+            ),
+            text("--contact", "identity.contact", &self.contact),
+            text("--user-agent", "identity.user_agent", &self.user_agent),
+            text("--delay", "politeness.delay", &self.delay),
+            text("--per-host", "politeness.per_host", &self.per_host),
+            text("--rate", "politeness.rate", &self.rate),
+            text("--concurrency", "politeness.concurrency", &self.concurrency),
+            switch(
+                "--ignore-robots",
+                "crawl.obey_robots",
+                self.ignore_robots,
+                "false",
+            ),
+            text("--grace", "shutdown.grace", &self.grace),
+        ];
+        own.into_iter()
+            .flatten()
+            .chain(self.fetch.values())
+            .collect()
+    }
+}
+
+impl FetchFlags {
+    /// Returns the settings that were given.
+    pub fn values(&self) -> Vec<FlagValue> {
+        let all = [
+            text("--proxy", "fetch.proxy", &self.proxy),
+            switch(
+                "--allow-private",
+                "fetch.allow_private",
+                self.allow_private,
+                "true",
+            ),
+            switch("--insecure", "fetch.insecure", self.insecure, "true"),
+        ];
+        all.into_iter().flatten().collect()
+    }
+}
+
+impl DatabaseFlags {
+    /// Returns the settings that were given.
+    pub fn values(&self) -> Vec<FlagValue> {
+        let all = [
+            text("--database-url", "database.url", &self.database_url),
+            text("--data-dir", "database.data_dir", &self.data_dir),
+            text("--bin-dir", "database.bin_dir", &self.bin_dir),
+            switch("--keep", "database.keep", self.keep, "true"),
+        ];
+        all.into_iter().flatten().collect()
+    }
+}
+
+fn text(flag: &'static str, key: &'static str, value: &Option<String>) -> Option<FlagValue> {
+    value
+        .as_ref()
+        .map(|value| FlagValue::new(flag, key, value.as_str()))
+}
+
+fn switch(
+    flag: &'static str,
+    key: &'static str,
+    given: bool,
+    value: &'static str,
+) -> Option<FlagValue> {
+    given.then(|| FlagValue::new(flag, key, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Layers, Loaded};
+
+    fn load(values: Vec<FlagValue>) -> Loaded {
+        Layers::new().flags(values).finish().unwrap()
+    }
+
+    #[test]
+    fn every_flag_sets_its_key() {
+        let set = |value: &str| Some(value.to_owned());
+        let flags = CrawlFlags {
+            scope: set("prefix"),
+            max_depth: set("3"),
+            max_pages: set("100"),
+            max_duration: set("10m"),
+            store_bodies: true,
+            contact: set("https://example.org/bot"),
+            user_agent: set("examplebot/1.0"),
+            delay: set("0s"),
+            per_host: set("4"),
+            rate: set("2.5"),
+            concurrency: set("7"),
+            ignore_robots: true,
+            fetch: FetchFlags {
+                proxy: set("http://proxy.example:3128"),
+                allow_private: true,
+                insecure: true,
+            },
+            grace: set("5s"),
+        };
+        let database = DatabaseFlags {
+            database_url: set("postgres://db.example/crawl"),
+            data_dir: set("/srv/pgcrawl"),
+            bin_dir: set("/opt/postgres/bin"),
+            keep: true,
+        };
+        let values: Vec<FlagValue> = flags
+            .values()
+            .into_iter()
+            .chain(database.values())
+            .collect();
+        let (loaded, plain) = (load(values.clone()), load(Vec::new()));
+        for value in &values {
+            let key = crate::config::Key::find_path(value.key).unwrap();
+            assert_ne!(
+                key.show(&loaded.config),
+                key.show(&plain.config),
+                "{}",
+                value.flag
+            );
+            assert_eq!(loaded.origin(value.key).to_string(), value.flag);
+        }
+        assert_eq!(values.len(), 20);
+    }
+}
