@@ -11,11 +11,13 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use crate::config::{FlagValue, Layers, Loaded};
 
 pub mod config;
+pub mod demo;
 mod exit;
 pub mod flags;
 pub mod logging;
 pub mod output;
 pub mod progress;
+pub mod seeds;
 
 pub use exit::Exit;
 
@@ -70,6 +72,8 @@ pub struct GlobalFlags {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Crawl a small site that this program serves itself, and look at the result
+    Demo(demo::DemoArgs),
     /// Show the configuration
     Config(config::ConfigArgs),
 }
@@ -155,12 +159,14 @@ impl Command {
     /// Returns the settings among the command's flags.
     fn flags(&self) -> Vec<FlagValue> {
         match self {
+            Command::Demo(args) => args.flags(),
             Command::Config(args) => args.flags(),
         }
     }
 
     async fn run(self, context: &Context) -> anyhow::Result<Exit> {
         match self {
+            Command::Demo(args) => args.run(context).await,
             Command::Config(args) => args.run(context),
         }
     }

@@ -1,0 +1,367 @@
+//! Reads seeds: from files, from standard input, from the command line.
+//!
+//! One URL a line; blank lines and what follows a `#` (at the start of a line or after a space) say nothing; CRLF and a
+//! byte order mark do no harm; a missing scheme means https. A bad line is reported with its number, and the rest goes
+//! on. Seeds come in batches, so a million of them are never all in memory.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::vec;
+
+use tokio::sync::mpsc;
+
+use crate::canon::PageUrl;
+
+/// Seeds of one batch: large enough for one statement to be worth its trip, small enough to hold a few.
+pub const BATCH: usize = 1_000;
+
+/// Bad lines that are told in full; the rest is only counted, since a wrong file has a million of them.
+const TOLD: u64 = 20;
+
+/// Longest line that is read; what is longer is no URL.
+const LINE_BYTES: u64 = 64 * 1024;
+
+/// Where seeds come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A file of them.
+    File(PathBuf),
+    /// Standard input, a file of them.
+    Stdin,
+    /// One, on the command line.
+    Url(PageUrl),
+}
+
+/// Some seeds, and what was wrong beside them.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// At most [`BATCH`].
+    pub seeds: Vec<PageUrl>,
+    /// Bad lines, of which only the first few of a run are here.
+    pub bad: Vec<BadLine>,
+    /// Bad lines so far, all of them.
+    pub bad_lines: u64,
+}
+
+/// A line that is no seed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadLine {
+    /// The file, or `standard input`.
+    pub file: String,
+    /// Counted from 1.
+    pub number: u64,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+/// Why there are no seeds.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SeedError {
+    /// The argument looks like a file that is not there.
+    #[error("no file {0}")]
+    NoFile(String),
+    /// The argument is a folder.
+    #[error("{0} is a folder")]
+    Folder(String),
+    /// The argument is neither a file nor a URL.
+    #[error("{argument} is neither a file nor a URL: {message}")]
+    NoUrl {
+        /// As typed.
+        argument: String,
+        /// Why it is no URL.
+        message: String,
+    },
+    /// The file cannot be read.
+    #[error("cannot read {file}")]
+    Read {
+        /// Its name.
+        file: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The file holds comments and blank lines only.
+    #[error("no seed in {0}")]
+    Empty(String),
+    /// Every line of the file is bad.
+    #[error("no usable seed in {file}: all {lines} lines are bad")]
+    AllBad {
+        /// Its name.
+        file: String,
+        /// How many there are.
+        lines: u64,
+    },
+}
+
+impl SeedError {
+    /// Says what to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            SeedError::NoFile(_) => Some("if a URL is meant, write its scheme: https://…"),
+            SeedError::Folder(_) => Some("name a file in it"),
+            SeedError::NoUrl { .. } | SeedError::Read { .. } => None,
+            SeedError::Empty(_) | SeedError::AllBad { .. } => {
+                Some("one URL a line; lines that start with # are comments")
+            }
+        }
+    }
+}
+
+impl fmt::Display for BadLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.number, self.message)
+    }
+}
+
+impl Source {
+    /// Tells what an argument of the command line is: `-`, a file that exists, or a URL.
+    ///
+    /// # Errors
+    ///
+    /// It is none of them; what looks like a path is told apart from a bad URL.
+    pub fn of(argument: &OsString) -> Result<Source, SeedError> {
+        let path = Path::new(argument);
+        let shown = || path.display().to_string();
+        match argument.to_str() {
+            Some("-") => Ok(Source::Stdin),
+            _ if path.is_dir() => Err(SeedError::Folder(shown())),
+            // Not is_file: a pipe of the shell, as in <(…), is a file too.
+            _ if path.exists() => Ok(Source::File(path.to_owned())),
+            Some(text) if !looks_like_a_path(text) => {
+                let seed = PageUrl::seed(text);
+                seed.map(Source::Url).map_err(|error| SeedError::NoUrl {
+                    argument: shown(),
+                    message: error.to_string(),
+                })
+            }
+            _ => Err(SeedError::NoFile(shown())),
+        }
+    }
+}
+
+/// Says whether a text that names no file was meant to: `seeds/example.txt`, `./x`, `list`; but not `example.org/docs`.
+fn looks_like_a_path(text: &str) -> bool {
+    if text.contains("://") {
+        return false;
+    }
+    let first = text.split(['/', '\\']).next().unwrap_or_default();
+    let extension = text.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let host_like = first.contains('.') || first.contains(':') || first == "localhost";
+    first.starts_with('.')
+        || !host_like
+        || ["txt", "csv", "tsv", "lst", "list", "urls", "seeds", "gz"].contains(&extension)
+}
+
+/// Reads seeds batch by batch. An iterator that blocks; [`stream`] moves it off the runtime.
+#[derive(Debug)]
+pub struct SeedReader {
+    sources: vec::IntoIter<Source>,
+    open: Option<Lines>,
+    bad_lines: u64,
+    failure: Failure,
+}
+
+/// An error waits until what was read before it is handed out.
+#[derive(Debug)]
+enum Failure {
+    None,
+    Waiting(SeedError),
+    Told,
+}
+
+/// A file that is being read.
+struct Lines {
+    file: String,
+    reader: Box<dyn BufRead + Send>,
+    number: u64,
+    seeds: u64,
+    bad: u64,
+}
+
+impl fmt::Debug for Lines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.number)
+    }
+}
+
+impl SeedReader {
+    /// Starts reading; nothing is opened before the first batch is asked for.
+    pub fn new(sources: Vec<Source>) -> Self {
+        SeedReader {
+            sources: sources.into_iter(),
+            open: None,
+            bad_lines: 0,
+            failure: Failure::None,
+        }
+    }
+
+    /// Fills a batch from the open file; closes it at its end.
+    fn fill(&mut self, batch: &mut Batch) -> Result<(), SeedError> {
+        let Some(mut lines) = self.open.take() else {
+            return Ok(());
+        };
+        while batch.seeds.len() < BATCH {
+            let Some(line) = lines.next()? else {
+                return lines.end();
+            };
+            match line.and_then(|line| seed_of(&line)) {
+                Ok(None) => {}
+                Ok(Some(seed)) => {
+                    lines.seeds += 1;
+                    batch.seeds.push(seed);
+                }
+                Err(message) => {
+                    lines.bad += 1;
+                    self.bad_lines += 1;
+                    if self.bad_lines <= TOLD {
+                        batch.bad.push(BadLine {
+                            file: lines.file.clone(),
+                            number: lines.number,
+                            message,
+                        });
+                    }
+                }
+            }
+        }
+        self.open = Some(lines);
+        Ok(())
+    }
+}
+
+impl Iterator for SeedReader {
+    type Item = Result<Batch, SeedError>;
+
+    /// Returns the next batch; after an error there is none.
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut batch = Batch::default();
+        while matches!(self.failure, Failure::None) && batch.seeds.len() < BATCH {
+            let step = match &self.open {
+                Some(_) => self.fill(&mut batch),
+                None => match self.sources.next() {
+                    None => break,
+                    Some(Source::Url(seed)) => {
+                        batch.seeds.push(seed);
+                        Ok(())
+                    }
+                    Some(source) => Lines::open(&source).map(|lines| self.open = lines),
+                },
+            };
+            if let Err(error) = step {
+                self.failure = Failure::Waiting(error);
+            }
+        }
+        batch.bad_lines = self.bad_lines;
+        if !batch.seeds.is_empty() || !batch.bad.is_empty() {
+            return Some(Ok(batch));
+        }
+        match std::mem::replace(&mut self.failure, Failure::Told) {
+            Failure::Waiting(error) => Some(Err(error)),
+            Failure::None | Failure::Told => None,
+        }
+    }
+}
+
+impl Lines {
+    fn open(source: &Source) -> Result<Option<Lines>, SeedError> {
+        let (file, reader): (String, Box<dyn BufRead + Send>) = match source {
+            Source::Url(_) => return Ok(None),
+            Source::Stdin => (
+                "standard input".into(),
+                Box::new(BufReader::new(io::stdin())),
+            ),
+            Source::File(path) => {
+                let file = path.display().to_string();
+                match File::open(path) {
+                    Ok(open) => (file, Box::new(BufReader::with_capacity(64 * 1024, open))),
+                    Err(source) => return Err(SeedError::Read { file, source }),
+                }
+            }
+        };
+        Ok(Some(Lines {
+            file,
+            reader,
+            number: 0,
+            seeds: 0,
+            bad: 0,
+        }))
+    }
+
+    /// Reads a line; `None` at the end. The inner error is the line's own and ends nothing.
+    fn next(&mut self) -> Result<Option<Result<String, String>>, SeedError> {
+        let failed = |source| SeedError::Read {
+            file: self.file.clone(),
+            source,
+        };
+        let mut bytes = Vec::new();
+        let read = self
+            .reader
+            .by_ref()
+            .take(LINE_BYTES)
+            .read_until(b'\n', &mut bytes)
+            .map_err(failed)?;
+        if read == 0 {
+            return Ok(None);
+        }
+        self.number += 1;
+        if read as u64 == LINE_BYTES && bytes.last() != Some(&b'\n') {
+            self.reader.skip_until(b'\n').map_err(failed)?;
+            return Ok(Some(Err(format!("longer than {LINE_BYTES} bytes"))));
+        }
+        if self.number == 1 && bytes.starts_with("\u{feff}".as_bytes()) {
+            bytes.drain(..3);
+        }
+        Ok(Some(
+            String::from_utf8(bytes).map_err(|_| "not UTF-8".to_owned()),
+        ))
+    }
+
+    fn end(self) -> Result<(), SeedError> {
+        match (self.seeds, self.bad) {
+            (0, 0) => Err(SeedError::Empty(self.file)),
+            (0, lines) => Err(SeedError::AllBad {
+                file: self.file,
+                lines,
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Returns the seed of a line; `None` for a blank line or a comment.
+fn seed_of(line: &str) -> Result<Option<PageUrl>, String> {
+    // A URL has no spaces but may have a fragment, so only a # after a space starts a comment.
+    let text = line.trim();
+    let text = text
+        .find([' ', '\t'])
+        .filter(|at| text[*at..].trim_start().starts_with('#'))
+        .map_or(text, |at| &text[..at]);
+    if text.is_empty() || text.starts_with('#') {
+        return Ok(None);
+    }
+    PageUrl::seed(text)
+        .map(Some)
+        .map_err(|error| error.to_string())
+}
+
+/// Reads seeds on a thread of its own, at most two batches ahead.
+///
+/// The channel ends after the last batch or after the first error. Dropping the receiver ends the reading.
+pub fn stream(sources: Vec<Source>) -> mpsc::Receiver<Result<Batch, SeedError>> {
+    let (sender, receiver) = mpsc::channel(2);
+    tokio::task::spawn_blocking(move || {
+        for batch in SeedReader::new(sources) {
+            if sender.blocking_send(batch).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+#[cfg(test)]
+#[path = "seeds/tests.rs"]
+mod tests;
