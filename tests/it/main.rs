@@ -3,4 +3,5 @@
 mod embedded;
 mod config;
 mod fetch;
+mod floors;
 mod support;
