@@ -1,5 +1,6 @@
 //! The integration tests: one binary, one module a capability.
 
+mod crawl;
 mod embedded;
 mod config;
 mod fetch;
