@@ -9,6 +9,7 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 use url::Url;
 
+use super::setting::split_label;
 use super::{Config, Key, Loaded, Origin, Problem};
 
 /// Collects complaints, each at the place where its key was set.
@@ -308,7 +309,7 @@ fn addresses(complaints: &mut Complaints<'_>, config: &Config) {
             &["http", "https", "socks5", "socks5h"],
         ),
         "fetch.proxy",
-        "must be an http, https, socks5 or socks5h URL",
+        "must be an http, https, socks5 or socks5h URL, or label=URL",
         "for example \"socks5h://127.0.0.1:9050\"",
     );
     complaints.unless(
@@ -332,5 +333,5 @@ fn is_filter(text: &str) -> bool {
 
 fn has_scheme(secret: Option<&SecretString>, schemes: &[&str]) -> bool {
     let known = |url: Url| schemes.contains(&url.scheme());
-    secret.is_none_or(|secret| Url::parse(secret.expose_secret()).is_ok_and(known))
+    secret.is_none_or(|secret| Url::parse(split_label(secret.expose_secret()).1).is_ok_and(known))
 }

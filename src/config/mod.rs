@@ -14,6 +14,7 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use secrecy::SecretString;
 
+use crate::fetch::Resolver;
 use crate::scope::ScopeKind;
 
 mod check;
@@ -111,7 +112,7 @@ pub struct Fetch {
     pub total_timeout: Duration,
     /// After decompression; the rest is cut off.
     pub max_body: ByteSize,
-    /// `http`, `https`, `socks5` or `socks5h` URL; may hold credentials.
+    /// `URL` or `label=URL` of `http`, `https`, `socks5` or `socks5h`; may hold credentials.
     pub proxy: Option<SecretString>,
     /// Whether private addresses that no seed names may be asked.
     pub allow_private: bool,
@@ -119,15 +120,6 @@ pub struct Fetch {
     pub insecure: bool,
     /// Who looks names up.
     pub resolver: Resolver,
-}
-
-/// Who looks host names up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Resolver {
-    /// hickory: asks the nameservers of resolv.conf itself.
-    Hickory,
-    /// The operating system (`getaddrinfo`): knows nsswitch, mDNS and what else is set up.
-    System,
 }
 
 /// What happens after a failure.

@@ -9,7 +9,8 @@ use toml::Value;
 use toml::de::DeValue;
 use url::Url;
 
-use super::{LogFormat, Resolver};
+use super::LogFormat;
+use crate::fetch::Resolver;
 use crate::scope::ScopeKind;
 
 /// The word for "not set", since TOML has none.
@@ -194,9 +195,10 @@ impl Setting for SecretString {
     }
 }
 
-/// Returns a URL without its password, or `***` for what is no URL.
+/// Returns a URL, or a `label=URL`, without its password; `***` for what is neither.
 fn redact(secret: &str) -> String {
-    let Ok(mut url) = Url::parse(secret) else {
+    let (label, address) = split_label(secret);
+    let Ok(mut url) = Url::parse(address) else {
         return "***".into();
     };
     if url.password().is_some() && url.set_password(Some("***")).is_err() {
@@ -209,7 +211,15 @@ fn redact(secret: &str) -> String {
     {
         url.set_query(Some("***"));
     }
-    url.into()
+    format!("{label}{url}")
+}
+
+/// Splits `label=URL` behind the `=`; without a label the first part is empty.
+pub(super) fn split_label(text: &str) -> (&str, &str) {
+    let scheme = text.find("://").unwrap_or(text.len());
+    text[..scheme]
+        .find('=')
+        .map_or(("", text), |at| text.split_at(at + 1))
 }
 
 impl<T: Setting> Setting for Option<T> {
@@ -256,6 +266,23 @@ impl Setting for ScopeKind {
     }
 }
 
+impl Setting for Resolver {
+    fn read(value: &DeValue<'_>) -> Result<Self, String> {
+        let parsed = value.as_str().map(str::parse);
+        match parsed {
+            Some(Ok(resolver)) => Ok(resolver),
+            _ => expected(
+                "\"hickory\", \"system\" or the address:port of a nameserver",
+                value,
+            ),
+        }
+    }
+
+    fn write(&self) -> Value {
+        Value::String(self.to_string())
+    }
+}
+
 /// A closed set of words.
 macro_rules! words {
     ($type:ident, $($word:literal => $variant:ident),*) => {
@@ -274,7 +301,6 @@ macro_rules! words {
     };
 }
 
-words!(Resolver, "hickory" => Hickory, "system" => System);
 words!(LogFormat, "text" => Text, "json" => Json);
 
 #[cfg(test)]
@@ -310,6 +336,7 @@ mod tests {
             "postgres://db.example/crawl?user=me&password=hunter2",
             "host=db password=hunter2",
             "socks5://me:hunter2@proxy.example:1080",
+            "home=socks5://me:hunter2@proxy.example:1080",
         ] {
             let shown = SecretString::from(secret).write().to_string();
             assert!(!shown.contains("hunter2"), "{shown}");
@@ -337,6 +364,7 @@ mod tests {
         round(vec![Duration::ZERO, Duration::from_secs(3600)]);
         round(ScopeKind::Prefix);
         round(Resolver::System);
+        round(Resolver::At("127.0.0.1:53".parse().unwrap()));
         round(true);
     }
 }

@@ -1,8 +1,11 @@
 //! The integration tests: one binary, one module a capability.
 
+// A test that cannot go on panics, in its helpers too.
+#![allow(clippy::unwrap_used)]
+
+mod config;
 mod crawl;
 mod embedded;
-mod config;
 mod fetch;
 mod floors;
 mod support;
