@@ -116,7 +116,10 @@ pub struct SiteKey(Arc<str>);
 
 impl SiteKey {
     fn of(host: &str) -> SiteKey {
-        let name = host.strip_suffix('.').unwrap_or(host);
+        let name = host
+            .strip_suffix('.')
+            .filter(|name| !name.is_empty())
+            .unwrap_or(host);
         let is_address = name.starts_with('[') || name.parse::<Ipv4Addr>().is_ok();
         let domain = if is_address {
             None
