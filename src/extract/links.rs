@@ -14,12 +14,13 @@ use super::html::RawPage;
 use super::media::{is_wanted, parameter};
 use super::{Extraction, Input, Link, LinkKind, MAX_LINKS};
 
-/// Relations of `<link>` and `Link` that lead to pages (IANA link relations, microformats; `prefetch`, `search`, `icon`
+/// Relations of `<link>` and `Link` that lead to pages (IANA link relations, microformats; `prefetch`, `preload`, `icon`
 /// and the like lead to no page of the site or to none at all).
-const PAGE_RELATIONS: [&str; 24] = [
+const PAGE_RELATIONS: [&str; 26] = [
     "alternate",
     "amphtml",
     "appendix",
+    "archives",
     "author",
     "canonical",
     "chapter",
@@ -35,6 +36,7 @@ const PAGE_RELATIONS: [&str; 24] = [
     "next",
     "prev",
     "previous",
+    "search",
     "section",
     "shortlink",
     "start",
@@ -70,7 +72,9 @@ pub(super) fn follows_relation(rel: &str, media_type: Option<&str>) -> bool {
     is_page
         && !has_token(rel, "stylesheet")
         && is_wanted(media_type)
-        && !media_type.is_some_and(|name| name.ends_with("+oembed"))
+        && !media_type.is_some_and(|name| {
+            name.ends_with("+oembed") || name.starts_with("application/opensearch")
+        })
 }
 
 /// The target of a refresh's content, `3; url='next.html'` (HTML standard, "shared declarative refresh steps").

@@ -15,6 +15,9 @@ mod media;
 mod prescan;
 #[cfg(test)]
 mod tests;
+mod xhtml;
+
+use std::borrow::Cow;
 
 use http::HeaderMap;
 
@@ -161,7 +164,13 @@ pub fn extract(input: &Input<'_>, cache: &mut HrefCache) -> Extraction {
         );
         encoding = decoded.encoding;
         if markup == media::Markup::Html {
-            page = html::read(&decoded.text, input.robots_token);
+            let is_html = found.media_type.as_deref() == Some("text/html");
+            let markup = if is_html {
+                Cow::Borrowed(&*decoded.text)
+            } else {
+                xhtml::with_end_tags(&decoded.text)
+            };
+            page = html::read(&markup, input.robots_token);
         }
         found.charset = Some(encoding.name());
         found.charset_from = Some(decoded.from);

@@ -99,23 +99,18 @@ fn as_ascii_superset(encoding: &'static Encoding) -> &'static Encoding {
 
 /// The label in `text/html; charset=…` (HTML standard, "extracting a character encoding from a meta element").
 pub(super) fn in_content(content: &str) -> Option<String> {
-    let mut rest = content;
-    loop {
-        let lower = rest.to_ascii_lowercase();
-        let after = rest[lower.find("charset")? + "charset".len()..].trim_ascii_start();
-        let Some(value) = after.strip_prefix('=') else {
-            rest = after;
-            continue;
-        };
-        let value = value.trim_ascii_start();
-        let label = match value.chars().next()? {
-            quote @ ('"' | '\'') => value[1..].split_once(quote)?.0,
-            _ => value
-                .split(|c: char| c == ';' || c.is_ascii_whitespace())
-                .next()?,
-        };
-        return Some(label.to_owned());
-    }
+    let lower = content.to_ascii_lowercase();
+    let value = lower.match_indices("charset").find_map(|(at, word)| {
+        let after = content[at + word.len()..].trim_ascii_start();
+        after.strip_prefix('=').map(str::trim_ascii_start)
+    })?;
+    let label = match value.chars().next()? {
+        quote @ ('"' | '\'') => value[1..].split_once(quote)?.0,
+        _ => value
+            .split(|c: char| c == ';' || c.is_ascii_whitespace())
+            .next()?,
+    };
+    Some(label.to_owned())
 }
 
 /// The encoding that `<?xml … encoding="…"?>` names (XML 1.0 §4.3.3).

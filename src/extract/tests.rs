@@ -105,7 +105,7 @@ mod links_to_pages {
             <link rel=icon href=i.png><link rel=preconnect href=//cdn.test><link rel=canonical href=c>
             <link rel=alternate type="application/rss+xml; charset=utf-8" href=feed>
             <link rel=alternate type=application/json href=api><link rel=alternate type=text/xml+oembed href=o>
-            <link href=none><link rel=prev href="">
+            <link rel=search href=find><link rel=search type=application/opensearchdescription+xml href=o.xml><link href=none><link rel=prev href="">
             <A HREF=a>x</A><map><area href=r></map><iframe src=f></iframe><frame src=g><iframe src=""></iframe>
             <img src=no.png><script src=no.js></script><form action=no></form><a name=no>"#,
         );
@@ -122,6 +122,7 @@ mod links_to_pages {
                 (Link, "/d/n"),
                 (Link, "/d/c"),
                 (Link, "/d/feed"),
+                (Link, "/d/find"),
                 (Anchor, "/d/a"),
                 (Area, "/d/r"),
                 (Frame, "/d/f"),
@@ -320,6 +321,14 @@ mod wishes_of_the_page {
                     ("x-robots-tag", "otherbot: noindex"),
                 ][..],
                 (true, some("nofollow")),
+            ),
+            (
+                &[
+                    ("x-robots-tag", "otherbot: noindex"),
+                    ("x-robots-tag", "noarchive"),
+                    ("x-robots-tag", "nofollow"),
+                ],
+                (true, some("noarchive, nofollow")),
             ),
             (&[("x-robots-tag", "otherbot: nofollow")], (false, None)),
             (
@@ -553,7 +562,7 @@ mod media_types {
 
     #[test]
     fn of_xhtml_are_read_as_html_and_other_xml_has_no_links() {
-        let xhtml = "<?xml version='1.0' encoding='iso-8859-2'?><html xmlns='http://www.w3.org/1999/xhtml'><a href='/x'/></html>";
+        let xhtml = "<?xml version='1.0' encoding='iso-8859-2'?><html xmlns='http://www.w3.org/1999/xhtml'><title/><script src='s'/><a href='/x'/></html>";
         for name in ["application/xhtml+xml", "application/xml", "text/xml"] {
             let found = read(&[("content-type", name)], xhtml);
             assert_eq!(
@@ -762,6 +771,17 @@ mod hostile_pages {
     }
 
     #[test]
+    fn beyond_the_parsers_memory_are_kept_as_far_as_they_were_read() {
+        // An open element takes the parser more than 100 bytes, and it has 32 MiB.
+        let found = html(format!(
+            "<a href=/first>{}<a href=/last>",
+            "<x>".repeat(1_500_000)
+        ));
+        assert_eq!(targets(&found), ["/first"]);
+        assert!(found.text.is_some());
+    }
+
+    #[test]
     fn with_unmatched_end_tags_take_linear_time() {
         let page = format!(
             "{}{}<a href=/end>",
@@ -779,6 +799,20 @@ mod hostile_pages {
         );
         assert_eq!(links(page), ["/end"]);
         assert!(links(format!("<a href='/first'><a href='{big}")).contains(&"/first".to_owned()));
+    }
+
+    #[test]
+    fn that_name_no_charset_again_and_again_take_linear_time() {
+        let page = format!(
+            "<meta http-equiv=content-type content='{}'><title>é",
+            "charset ".repeat(30_000)
+        );
+        assert_eq!(
+            read(&[("content-type", "text/html")], page)
+                .title
+                .as_deref(),
+            Some("é")
+        );
     }
 
     #[test]
