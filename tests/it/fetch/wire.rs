@@ -183,6 +183,10 @@ async fn rubbish_among_the_headers_does_not_cost_the_page() {
     let found = fetch(&raw.url("/bytes")).await.unwrap();
     assert_eq!(found.header("last-modified").unwrap(), "3. Jänner");
     assert_eq!(found.header("x-a").unwrap(), "é");
+    let folded = fetch(&raw.url("/folded")).await.unwrap();
+    assert_eq!(folded.header("x-note").unwrap(), "one two");
+    let space = fetch(&raw.url("/space")).await.unwrap();
+    assert_eq!(space.header("x-note").unwrap(), "y");
     assert_eq!(
         fetch(&raw.url("/php"))
             .await
