@@ -11,6 +11,9 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use crate::config::{FlagValue, Layers, Loaded};
 
 pub mod config;
+pub mod database;
+#[cfg(unix)]
+pub mod db;
 pub mod demo;
 mod exit;
 pub mod flags;
@@ -18,6 +21,7 @@ pub mod logging;
 pub mod output;
 pub mod progress;
 pub mod seeds;
+pub mod sql;
 
 pub use exit::Exit;
 
@@ -76,6 +80,13 @@ pub enum Command {
     Demo(demo::DemoArgs),
     /// Show the configuration
     Config(config::ConfigArgs),
+    /// Ask the database, one statement a call
+    ///
+    /// The table and view names are in docs/SQL.md; `select * from progress` is a beginning.
+    Sql(sql::SqlArgs),
+    /// Start, stop and look at the embedded database server
+    #[cfg(unix)]
+    Db(db::DbArgs),
 }
 
 /// What a command gets from the door.
@@ -161,6 +172,9 @@ impl Command {
         match self {
             Command::Demo(args) => args.flags(),
             Command::Config(args) => args.flags(),
+            Command::Sql(args) => args.flags(),
+            #[cfg(unix)]
+            Command::Db(args) => args.flags(),
         }
     }
 
@@ -168,6 +182,9 @@ impl Command {
         match self {
             Command::Demo(args) => args.run(context).await,
             Command::Config(args) => args.run(context),
+            Command::Sql(args) => args.run(context).await,
+            #[cfg(unix)]
+            Command::Db(args) => args.run(context).await,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{Connection, PgConnection, PgPool};
+use sqlx::{ConnectOptions, Connection, PgConnection, PgPool};
 
 use super::error::{DbError, sqlstate};
 
@@ -140,6 +140,8 @@ fn with_settings(options: PgConnectOptions, settings: &DbSettings) -> PgConnectO
             ),
             ("tcp_keepalives_idle", "30".to_owned()),
         ])
+        // The driver would print whole statements to the operator when a lock takes a second.
+        .disable_statement_logging()
 }
 
 fn millis(duration: Duration) -> String {

@@ -9,7 +9,9 @@ mod connect;
 pub mod embedded;
 mod error;
 mod migrate;
+mod query;
 
 pub use connect::{DbSettings, connect};
 pub use error::DbError;
 pub use migrate::migrate;
+pub use query::{Access, Form, Part, QueryError, TextColumn, query_text};

@@ -8,6 +8,7 @@ use sqlx::{AssertSqlSafe, PgConnection};
 use super::error::EmbeddedError;
 use super::secrets::{READER, WRITER};
 use super::server::Server;
+use crate::db::Access;
 use crate::db::connect::{open, place};
 use crate::db::error::{DbError, sqlstate};
 
@@ -145,8 +146,8 @@ impl Server {
     ///
     /// # Errors
     /// A name that cannot be one.
-    pub fn psql(&self, crawl: &str, writes: Access) -> Result<Psql, EmbeddedError> {
-        let role = match writes {
+    pub fn psql(&self, crawl: &str, access: Access) -> Result<Psql, EmbeddedError> {
+        let role = match access {
             Access::Read => READER,
             Access::Write => WRITER,
         };
@@ -189,15 +190,6 @@ impl Server {
         let connected = open(&options, Duration::from_secs(10)).await;
         Ok(connected.map_err(|error| DbError::from_connect(place(&options), error))?)
     }
-}
-
-/// Which role a `psql` gets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// The role that can only read.
-    Read,
-    /// The role that owns the crawls.
-    Write,
 }
 
 /// How to call `psql`.

@@ -30,7 +30,7 @@ mod state;
 mod status;
 mod user;
 
-pub use databases::{Access, Psql};
+pub use databases::Psql;
 pub use error::EmbeddedError;
 pub use server::Server;
 pub use status::{Running, Status, StopMode, status, stop};
