@@ -117,36 +117,6 @@ pub struct FetchFlags {
     pub insecure: bool,
 }
 
-/// Flags of the commands that need a database.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Database")]
-pub struct DatabaseFlags {
-    /// A Postgres server of yours
-    ///
-    /// A postgres:// URL with the database; nothing embedded is started then. With a password in it, DATABASE_URL is the
-    /// better place. Key database.url, default none: the embedded server.
-    #[arg(long, value_name = "URL")]
-    pub database_url: Option<String>,
-
-    /// Folder of the embedded server
-    ///
-    /// Key database.data_dir, default /var/lib/pgcrawl for root, else pgcrawl in the user's data directory.
-    #[arg(long, value_name = "DIR")]
-    pub data_dir: Option<String>,
-
-    /// Folder of initdb and pg_ctl
-    ///
-    /// Key database.bin_dir; by default the usual places are searched.
-    #[arg(long, value_name = "DIR")]
-    pub bin_dir: Option<String>,
-
-    /// Leave the embedded server running
-    ///
-    /// Else the last process stops it. Key database.keep, default false.
-    #[arg(long)]
-    pub keep: bool,
-}
-
 impl CrawlFlags {
     /// Returns the settings that were given.
     pub fn values(&self) -> Vec<FlagValue> {
@@ -199,19 +169,6 @@ impl FetchFlags {
     }
 }
 
-impl DatabaseFlags {
-    /// Returns the settings that were given.
-    pub fn values(&self) -> Vec<FlagValue> {
-        let all = [
-            text("--database-url", "database.url", &self.database_url),
-            text("--data-dir", "database.data_dir", &self.data_dir),
-            text("--bin-dir", "database.bin_dir", &self.bin_dir),
-            switch("--keep", "database.keep", self.keep, "true"),
-        ];
-        all.into_iter().flatten().collect()
-    }
-}
-
 fn text(flag: &'static str, key: &'static str, value: &Option<String>) -> Option<FlagValue> {
     value
         .as_ref()
@@ -259,17 +216,7 @@ mod tests {
             },
             grace: set("5s"),
         };
-        let database = DatabaseFlags {
-            database_url: set("postgres://db.example/crawl"),
-            data_dir: set("/srv/pgcrawl"),
-            bin_dir: set("/opt/postgres/bin"),
-            keep: true,
-        };
-        let values: Vec<FlagValue> = flags
-            .values()
-            .into_iter()
-            .chain(database.values())
-            .collect();
+        let values = flags.values();
         let (loaded, plain) = (load(values.clone()), load(Vec::new()));
         for value in &values {
             let key = crate::config::Key::find_path(value.key).unwrap();
@@ -281,6 +228,6 @@ mod tests {
             );
             assert_eq!(loaded.origin(value.key).to_string(), value.flag);
         }
-        assert_eq!(values.len(), 20);
+        assert_eq!(values.len(), 16);
     }
 }
