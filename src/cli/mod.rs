@@ -11,6 +11,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use crate::config::{FlagValue, Layers, Loaded};
 
 pub mod config;
+pub mod crawl;
 pub mod database;
 #[cfg(unix)]
 pub mod db;
@@ -76,6 +77,8 @@ pub struct GlobalFlags {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Crawl from seeds; run again, it goes on
+    Crawl(Box<crawl::CrawlArgs>),
     /// Crawl a small site that this program serves itself, and look at the result
     Demo(demo::DemoArgs),
     /// Show the configuration
@@ -170,6 +173,7 @@ impl Command {
     /// Returns the settings among the command's flags.
     fn flags(&self) -> Vec<FlagValue> {
         match self {
+            Command::Crawl(args) => args.flags(),
             Command::Demo(args) => args.flags(),
             Command::Config(args) => args.flags(),
             Command::Sql(args) => args.flags(),
@@ -180,6 +184,7 @@ impl Command {
 
     async fn run(self, context: &Context) -> anyhow::Result<Exit> {
         match self {
+            Command::Crawl(args) => args.run(context).await,
             Command::Demo(args) => args.run(context).await,
             Command::Config(args) => args.run(context),
             Command::Sql(args) => args.run(context).await,

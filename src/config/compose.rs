@@ -3,8 +3,12 @@
 use secrecy::ExposeSecret;
 
 use super::Config;
+use crate::crawl::CrawlSettings;
+use crate::db::DbSettings;
 use crate::fetch::{FetchSettings, ProxyEnvironment};
+use crate::frontier::FrontierSettings;
 use crate::politeness::Limits;
+use crate::schedule::RetrySettings;
 use crate::scope::TrapLimits;
 
 impl Config {
@@ -39,6 +43,64 @@ impl Config {
         }
     }
 
+    /// Returns how connections to the database are made.
+    pub fn db_settings(&self) -> DbSettings {
+        DbSettings {
+            max_connections: self.database.max_connections,
+            ..DbSettings::default()
+        }
+    }
+
+    /// Returns what the statements of the frontier need to know.
+    pub fn frontier_settings(&self) -> FrontierSettings {
+        let frontier = &self.frontier;
+        FrontierSettings {
+            delay: self.politeness.delay,
+            lease: frontier.lease,
+            heartbeat: frontier.heartbeat,
+            dead_after: frontier.dead_after,
+            hold: frontier.hold,
+            max_expiries: frontier.max_expiries,
+            obey_robots: self.crawl.obey_robots,
+            patience: self.database.patience,
+            statement_timeout: self.db_settings().statement_timeout,
+            ..FrontierSettings::default()
+        }
+    }
+
+    /// Returns when a task is tried again.
+    pub fn retry_settings(&self) -> RetrySettings {
+        let retry = &self.retry;
+        RetrySettings {
+            waits: retry.waits.clone(),
+            dns_waits: retry.dns_waits.clone(),
+            jitter: retry.jitter,
+            breaker_failures: retry.breaker_after,
+            breaker_pauses: retry.breaker_pauses.clone(),
+            robots_wait: retry.robots_wait,
+            robots_tries: retry.robots_tries,
+            ..RetrySettings::default()
+        }
+    }
+
+    /// Returns how this process crawls.
+    pub fn crawl_settings(&self) -> CrawlSettings {
+        CrawlSettings {
+            concurrency: self.politeness.concurrency,
+            per_host: usize::try_from(self.politeness.per_host).unwrap_or(usize::MAX),
+            visit_budget: self.fetch.total_timeout,
+            max_pages: self.crawl.max_pages,
+            max_duration: self.crawl.max_duration,
+            max_hops: self.crawl.max_hops,
+            keep_bodies: self.crawl.store_bodies,
+            robots_token: self.identity.robots_token.clone(),
+            retry: self.retry_settings(),
+            grace: self.shutdown.grace,
+            recycle_every: self.frontier.recycle_every,
+            ..CrawlSettings::default()
+        }
+    }
+
     /// Returns the ceilings of this process.
     pub fn limits(&self) -> Limits {
         let politeness = &self.politeness;
@@ -64,6 +126,9 @@ mod tests {
             format!("{:?}", FetchSettings::default())
         );
         assert_eq!(config.limits(), Limits::default());
+        assert_eq!(config.retry_settings(), RetrySettings::default());
+        assert_eq!(config.crawl_settings(), CrawlSettings::default());
+        assert_eq!(config.frontier_settings(), FrontierSettings::default());
         assert_eq!(config.crawl.scope, Default::default());
     }
 }

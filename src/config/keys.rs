@@ -43,6 +43,7 @@ pub const KEYS: &[Key] = keys! {
     shared  crawl.max_depth
     machine crawl.max_pages
     machine crawl.max_duration
+    shared  crawl.max_hops
     shared  crawl.obey_robots
     shared  crawl.store_bodies
     shared  politeness.delay
@@ -62,6 +63,8 @@ pub const KEYS: &[Key] = keys! {
     shared  retry.jitter
     shared  retry.breaker_after
     shared  retry.breaker_pauses
+    shared  retry.robots_wait
+    shared  retry.robots_tries
     shared  frontier.lease
     machine frontier.heartbeat
     shared  frontier.dead_after
@@ -77,6 +80,7 @@ pub const KEYS: &[Key] = keys! {
     machine database.bin_dir
     machine database.keep
     machine database.max_connections
+    machine database.patience
     machine log.level
     machine log.format
 };

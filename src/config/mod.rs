@@ -82,6 +82,8 @@ pub struct Crawl {
     pub max_pages: Option<u64>,
     /// Time after which this process ends.
     pub max_duration: Option<Duration>,
+    /// Redirects in a row that are followed, each a task of its own.
+    pub max_hops: u16,
     /// Whether robots.txt is asked for and obeyed.
     pub obey_robots: bool,
     /// Whether the decoded text of pages is kept.
@@ -135,6 +137,10 @@ pub struct Retry {
     pub breaker_after: u16,
     /// Its first, second, … rest; after the last the host is given up.
     pub breaker_pauses: Vec<Duration>,
+    /// How long a host rests whose robots.txt cannot be had.
+    pub robots_wait: Duration,
+    /// Such rests in a row after which the host is given up.
+    pub robots_tries: u16,
 }
 
 /// Leases and heartbeats (`docs/ARCHITECTURE.md`).
@@ -185,6 +191,8 @@ pub struct Database {
     pub keep: bool,
     /// Of this process.
     pub max_connections: u32,
+    /// How long trouble with it is sat out.
+    pub patience: Duration,
 }
 
 /// What is said on stderr.
@@ -239,6 +247,7 @@ impl Default for Crawl {
             max_depth: 20,
             max_pages: None,
             max_duration: None,
+            max_hops: 10,
             obey_robots: true,
             store_bodies: false,
         }
@@ -279,6 +288,8 @@ impl Default for Retry {
             jitter: 0.5,
             breaker_after: 5,
             breaker_pauses: [120, 600, 1800].map(Duration::from_secs).to_vec(),
+            robots_wait: Duration::from_secs(300),
+            robots_tries: 3,
         }
     }
 }
@@ -322,6 +333,7 @@ impl Default for Database {
             bin_dir: None,
             keep: false,
             max_connections: 8,
+            patience: Duration::from_secs(300),
         }
     }
 }

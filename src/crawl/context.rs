@@ -92,9 +92,15 @@ impl Context {
         }
     }
 
-    /// Whether a fetch of the longest duration fits before this deadline and the end of the licence.
+    /// Whether a fetch of the longest duration fits before this deadline.
     pub(super) fn fits(&self, deadline: Boottime) -> bool {
-        Boottime::now() + self.settings.visit_budget <= deadline.min(self.licence.until())
+        Boottime::now() + self.settings.visit_budget <= deadline
+    }
+
+    /// Whether a fetch of the longest duration fits before the end of the licence. If not, the heartbeat is late: nothing is started until it
+    /// got through.
+    pub(super) fn licensed(&self) -> bool {
+        Boottime::now() + self.settings.visit_budget <= self.licence.until()
     }
 
     /// The rules of a host, if they are at hand and still count.

@@ -4,7 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::sync::mpsc;
 
-use super::{context::Context, stock::Slot};
+use super::{
+    context::Context,
+    stock::{Arrival, Slot, Stocked},
+};
 use crate::frontier::{FrontierError, Giving, HostId, Release};
 
 /// How long a first release waits for others to share its statement. Far below any delay worth having.
@@ -22,29 +25,32 @@ pub(super) struct LettingGo {
 impl LettingGo {
     /// All that is left of a slot.
     pub(super) fn of(slot: &Slot) -> LettingGo {
+        let release = slot.hold.map(|hold| Release {
+            host: slot.host,
+            hold,
+            last_fetch: slot.last_fetch,
+            answered: slot.answered,
+        });
+        let answered = slot.hold.is_none() && slot.ailing && slot.answered;
         LettingGo {
-            givings: slot
-                .tasks
-                .iter()
-                .map(|stocked| Giving {
-                    task: stocked.task.id,
-                    claim_version: stocked.task.claim_version,
-                })
-                .collect(),
-            releases: slot
-                .hold
-                .map(|hold| Release {
-                    host: slot.host,
-                    hold,
-                    last_fetch: slot.last_fetch,
-                    answered: slot.answered,
-                })
-                .into_iter()
-                .collect(),
-            answered: (slot.hold.is_none() && slot.ailing && slot.answered)
-                .then_some(slot.host)
-                .into_iter()
-                .collect(),
+            givings: slot.tasks.iter().map(giving).collect(),
+            releases: release.into_iter().collect(),
+            answered: answered.then_some(slot.host).into_iter().collect(),
+        }
+    }
+
+    /// A claimed host that came too late.
+    pub(super) fn unused(arrival: &Arrival) -> LettingGo {
+        let release = arrival.hold.map(|hold| Release {
+            host: arrival.host,
+            hold,
+            last_fetch: None,
+            answered: false,
+        });
+        LettingGo {
+            givings: arrival.tasks.iter().map(giving).collect(),
+            releases: release.into_iter().collect(),
+            answered: Vec::new(),
         }
     }
 
@@ -52,6 +58,13 @@ impl LettingGo {
         self.givings.extend(other.givings);
         self.releases.extend(other.releases);
         self.answered.extend(other.answered);
+    }
+}
+
+fn giving(stocked: &Stocked) -> Giving {
+    Giving {
+        task: stocked.task.id,
+        claim_version: stocked.task.claim_version,
     }
 }
 

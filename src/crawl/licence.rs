@@ -16,6 +16,9 @@ use crate::{
     frontier::{Frontier, WorkerId},
 };
 
+/// Shortest time between two heartbeats.
+const SOONEST: Duration = Duration::from_millis(50);
+
 /// Shortest wait after a heartbeat that failed; it is tried again until the licence is over, and after.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -62,8 +65,20 @@ impl Licence {
 }
 
 /// Renews the heartbeat until told to stop. Runs as a task of its own, on a connection of its own, so that nothing can hold it up.
-pub(super) async fn keep(licence: Arc<Licence>, heart: Frontier, stop: CancellationToken) {
-    let (every, dead_after) = (heart.settings().heartbeat, heart.settings().dead_after);
+///
+/// Often enough that a fetch of `longest` always fits into what is left of the licence: the heartbeat of the settings, or sooner.
+pub(super) async fn keep(
+    licence: Arc<Licence>,
+    heart: Frontier,
+    longest: Duration,
+    stop: CancellationToken,
+) {
+    let dead_after = heart.settings().dead_after;
+    let every = heart
+        .settings()
+        .heartbeat
+        .min(dead_after.saturating_sub(longest) / 2)
+        .max(SOONEST);
     let mut wait = every;
     loop {
         tokio::select! {

@@ -101,6 +101,7 @@ impl Crawl {
         let heartbeat = tokio::spawn(licence::keep(
             Arc::clone(&licence),
             heart.clone(),
+            settings.visit_budget,
             alive.clone(),
         ));
         rules.refresh(&frontier).await?;
@@ -134,6 +135,17 @@ impl Crawl {
             .frontier
             .enqueue_seeds(self.cx.licence.worker(), seeds)
             .await
+    }
+
+    /// Makes all that is done or failed new. Answers how many tasks.
+    pub async fn refresh(&self) -> Result<u64, FrontierError> {
+        self.cx.frontier.refresh().await
+    }
+
+    /// Host names that the crawl's seeds named, at most 10,000.
+    pub async fn seed_hosts(&self) -> Result<Vec<String>, FrontierError> {
+        let rules = self.cx.frontier.rules_after(0).await?;
+        Ok(rules.into_iter().map(|rule| rule.host).collect())
     }
 
     /// Whether nothing is there to be done, now or later.

@@ -6,7 +6,7 @@ use super::context::Context;
 use crate::{
     canon::HostKey,
     clock::Boottime,
-    fetch::RobotsFetch,
+    fetch::{FetchError, RobotsFetch},
     frontier::{FrontierError, HostId, StoredRobots},
     robots::{Access, Robots, access},
 };
@@ -35,7 +35,7 @@ pub(super) async fn ask(
     deadline: Boottime,
 ) -> RobotsNews {
     let permit = cx.ceilings.permit().await;
-    if !cx.fits(deadline) {
+    if !cx.fits(deadline) || !cx.licensed() {
         return RobotsNews::NotAsked;
     }
     let fetched = tokio::select! {
@@ -71,7 +71,7 @@ async fn store(
         http_status: fetched.status,
         hops: fetched.hops,
         crawl_delay: robots.crawl_delay(),
-        error: fetched.error.as_ref().map(|error| error.class()),
+        error: fetched.error.as_ref().map(FetchError::class),
         final_url: (fetched.final_url != key.robots_url())
             .then(|| crate::pages::clean(fetched.final_url.as_str(), 4_000)),
         sitemaps: robots
@@ -110,7 +110,7 @@ async fn defer(
         (None, Some(error)) => format!("robots.txt could not be had: {error}"),
         (None, None) => "robots.txt could not be had".to_owned(),
     };
-    let class = fetched.error.as_ref().map(|error| error.class());
+    let class = fetched.error.as_ref().map(FetchError::class);
     let given_up = cx
         .frontier
         .robots_failed(host, wait, retry.robots_tries, fetched.status, class, &note)

@@ -6,7 +6,7 @@ use crate::schedule::RetrySettings;
 
 /// How one process crawls. What all machines must agree on and the statements need is in
 /// [`crate::frontier::FrontierSettings`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CrawlSettings {
     /// Fetches under way at once, over all hosts. Default 64.
     pub concurrency: usize,

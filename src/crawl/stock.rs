@@ -60,6 +60,14 @@ pub(super) struct Slot {
 }
 
 impl Slot {
+    /// A fetch ended: the host rests. If the rest outlasts the deadline of what is left, that goes back now and not then.
+    pub(super) fn rest_from(&mut self, end: Boottime, budget: Duration) {
+        self.last_fetch = self.last_fetch.max(Some(end));
+        self.next_at = end + self.delay;
+        let fits = |stocked: &Stocked| self.next_at + budget <= stocked.deadline;
+        self.closed |= !self.tasks.front().is_none_or(fits);
+    }
+
     fn has_work(&self) -> bool {
         !self.closed && !self.tasks.is_empty() && !matches!(self.rules, Rules::Loading)
     }
@@ -101,6 +109,7 @@ pub(super) struct Stock {
     per_host: usize,
     next: u64,
     tasks: usize,
+    shared_tasks: usize,
 }
 
 impl Stock {
@@ -112,6 +121,7 @@ impl Stock {
             per_host: per_host.max(1),
             next: 0,
             tasks: 0,
+            shared_tasks: 0,
         }
     }
 
@@ -143,7 +153,11 @@ impl Stock {
         let slot = self.slots.get_mut(&id)?;
         let before = slot.tasks.len();
         let result = change(slot);
-        self.tasks = self.tasks - before + slot.tasks.len();
+        let after = slot.tasks.len();
+        self.tasks = self.tasks - before + after;
+        if slot.hold.is_none() {
+            self.shared_tasks = self.shared_tasks - before + after;
+        }
         self.queue(id);
         Some(result)
     }
@@ -151,6 +165,9 @@ impl Stock {
     /// Takes a claimed host in. Tasks of a host that is not held join its slot.
     pub(super) fn add(&mut self, arrival: Arrival, now: Boottime) {
         self.tasks += arrival.tasks.len();
+        if arrival.hold.is_none() {
+            self.shared_tasks += arrival.tasks.len();
+        }
         if arrival.hold.is_none()
             && let Some(&id) = self.shared.get(&arrival.host)
             && let Some(slot) = self.slots.get_mut(&id)
@@ -224,11 +241,22 @@ impl Stock {
     }
 
     /// Makes a held slot a shared one: its host has no delay after all. Answers the version of the hold, which is to be released.
-    pub(super) fn share(&mut self, id: SlotId) -> Option<i32> {
+    pub(super) fn share(&mut self, id: SlotId) -> Option<(HostId, i32)> {
         let slot = self.slots.get_mut(&id)?;
         let hold = slot.hold.take()?;
         self.shared.insert(slot.host, id);
-        Some(hold)
+        self.shared_tasks += slot.tasks.len();
+        Some((slot.host, hold))
+    }
+
+    /// Whether a slot of this host is there that a further claim of it joins.
+    pub(super) fn shares(&self, host: HostId) -> bool {
+        self.shared.contains_key(&host)
+    }
+
+    /// Tasks of hosts that are not held.
+    pub(super) fn shared_tasks(&self) -> usize {
+        self.shared_tasks
     }
 
     /// Closes all slots; answers those that are over at once.
@@ -248,11 +276,15 @@ impl Stock {
         self.shared.clear();
         self.ready.clear();
         self.tasks = 0;
+        self.shared_tasks = 0;
     }
 
     fn take(&mut self, id: SlotId) -> Option<Slot> {
         let slot = self.slots.remove(&id)?;
         self.tasks -= slot.tasks.len();
+        if slot.hold.is_none() {
+            self.shared_tasks -= slot.tasks.len();
+        }
         if self.shared.get(&slot.host) == Some(&id) {
             self.shared.remove(&slot.host);
         }

@@ -31,7 +31,7 @@ pub(super) async fn claim(
     idle: bool,
 ) -> Result<Supply, FrontierError> {
     let worker = cx.licence.worker();
-    if !cx.fits(cx.licence.until()) {
+    if !cx.licensed() {
         // The heartbeat does not get through: claim nothing that could not be fetched.
         return Ok(Supply {
             worker,

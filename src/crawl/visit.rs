@@ -131,7 +131,7 @@ async fn visit(cx: &Context, job: Job) -> Ended {
         );
     }
     let permit = cx.ceilings.permit().await;
-    if !cx.fits(deadline) {
+    if !cx.fits(deadline) || !cx.licensed() {
         return Ended::NotBegun;
     }
     let began = Boottime::now();

@@ -289,7 +289,7 @@ impl<'a> Columns<'a> {
         self.proxy.push(page.and_then(|p| p.proxy.as_deref()));
         self.digest.push(
             page.and_then(|p| p.digest.as_ref())
-                .map(|digest| digest.as_slice()),
+                .map(<[u8; 32]>::as_slice),
         );
         self.headers.push(page.and_then(|p| p.headers.as_deref()));
         self.keep_body.push(page.is_some_and(|p| p.body.is_some()));

@@ -54,6 +54,7 @@ mod error;
 mod finish;
 mod host;
 mod recycle;
+mod refresh;
 mod robots;
 mod rules;
 mod settings;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Settings of the frontier. All machines of a crawl must agree on them, but for `patience` and `statement_timeout`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct FrontierSettings {
     /// Delay of a host that has none of its own, end of a fetch to start of the next. Default 1 s.
     pub delay: Duration,

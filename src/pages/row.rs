@@ -5,7 +5,11 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 use sha2::{Digest as _, Sha256};
 
 use super::text::{clean, headers_json};
-use crate::{clock::Boottime, exchange::Exchange, extract::Extraction};
+use crate::{
+    clock::Boottime,
+    exchange::{Exchange, Truncated},
+    extract::{CharsetFrom, Extraction},
+};
 
 /// Longest text that a column of a page takes, in characters: URLs and header values beyond it are cut.
 const LONGEST: usize = 4_000;
@@ -67,7 +71,7 @@ impl PageRow {
             ended: exchange.ended,
             wire_bytes: exchange.wire_bytes,
             body_bytes: exchange.body.len() as u64,
-            truncated: exchange.truncated.map(|truncated| truncated.as_str()),
+            truncated: exchange.truncated.map(Truncated::as_str),
             final_url: (exchange.final_url != exchange.url)
                 .then(|| clean(exchange.final_url.as_str(), LONGEST)),
             redirect_to: exchange
@@ -87,7 +91,7 @@ impl PageRow {
                 .unwrap_or(u32::MAX)
                 .saturating_add(found.links_excess);
             row.charset = found.charset;
-            row.charset_from = found.charset_from.map(|from| from.as_str());
+            row.charset_from = found.charset_from.map(CharsetFrom::as_str);
             row.lang = found.lang.map(|text| clean(&text, 100));
             row.title = found.title.map(|text| clean(&text, LONGEST));
             row.description = found.description.map(|text| clean(&text, LONGEST));

@@ -29,7 +29,10 @@ pub(crate) struct Setup {
 impl Setup {
     /// Without a delay, and with retries that take no time.
     pub(crate) fn quick() -> Setup {
-        let mut crawl = CrawlSettings { per_host: 8, ..CrawlSettings::default() };
+        let mut crawl = CrawlSettings {
+            per_host: 8,
+            ..CrawlSettings::default()
+        };
         crawl.retry.waits = vec![Duration::from_millis(50); 3];
         crawl.retry.dns_waits = vec![Duration::from_millis(50); 2];
         crawl.retry.breaker_pauses = vec![Duration::from_millis(100); 3];
@@ -37,8 +40,14 @@ impl Setup {
         crawl.visit_budget = Duration::from_secs(10);
         Setup {
             crawl,
-            frontier: FrontierSettings { delay: Duration::ZERO, ..FrontierSettings::default() },
-            fetch: FetchSettings { total_timeout: Duration::from_secs(10), ..FetchSettings::default() },
+            frontier: FrontierSettings {
+                delay: Duration::ZERO,
+                ..FrontierSettings::default()
+            },
+            fetch: FetchSettings {
+                total_timeout: Duration::from_secs(10),
+                ..FetchSettings::default()
+            },
             scope: ScopeKind::Host,
             traps: TrapLimits::default(),
             limits: Limits::default(),
@@ -54,15 +63,26 @@ impl Setup {
         };
         let fetcher = Fetcher::new(self.fetch.clone(), guard).expect("a fetcher of these settings");
         let frontier = Frontier::new(db.pool.clone(), self.frontier.clone());
-        Crawl::join(self.crawl.clone(), &self.scope.to_string(), frontier.clone(), frontier, fetcher, &self.limits, rules)
-            .await
-            .expect("the crawl can be joined")
+        Crawl::join(
+            self.crawl.clone(),
+            &self.scope.to_string(),
+            frontier.clone(),
+            frontier,
+            fetcher,
+            &self.limits,
+            rules,
+        )
+        .await
+        .expect("the crawl can be joined")
     }
 
     /// Joins, adds seeds, crawls to the end, leaves.
     pub(crate) async fn crawl(&self, db: &TestDb, seeds: &[String]) -> Summary {
         let crawl = self.join(db).await;
-        crawl.add_seeds(&urls(seeds)).await.expect("seeds can be added");
+        crawl
+            .add_seeds(&urls(seeds))
+            .await
+            .expect("seeds can be added");
         let summary = crawl.run(Stop::default()).await.expect("the crawl runs");
         crawl.leave().await.expect("it can leave");
         summary
@@ -71,13 +91,19 @@ impl Setup {
 
 /// Seeds as the operator gives them.
 pub(crate) fn urls(seeds: &[String]) -> Vec<PageUrl> {
-    seeds.iter().map(|seed| PageUrl::seed(seed).expect("a URL")).collect()
+    seeds
+        .iter()
+        .map(|seed| PageUrl::seed(seed).expect("a URL"))
+        .collect()
 }
 
 /// The first column of a query, as text.
 pub(crate) async fn column(pool: &PgPool, sql: &str) -> Vec<String> {
     let wrapped = format!("select (q.*)::text from ({sql}) q");
-    let rows = sqlx::query(AssertSqlSafe(wrapped)).fetch_all(pool).await.expect(sql);
+    let rows = sqlx::query(AssertSqlSafe(wrapped))
+        .fetch_all(pool)
+        .await
+        .expect(sql);
     rows.iter()
         .map(|row| row.get::<String, _>(0).trim_matches(['(', ')']).to_owned())
         .collect()
@@ -85,7 +111,10 @@ pub(crate) async fn column(pool: &PgPool, sql: &str) -> Vec<String> {
 
 /// The single value of a query, as a number.
 pub(crate) async fn number(pool: &PgPool, sql: &str) -> i64 {
-    sqlx::query_scalar(AssertSqlSafe(format!("select ({sql})::bigint"))).fetch_one(pool).await.expect(sql)
+    sqlx::query_scalar(AssertSqlSafe(format!("select ({sql})::bigint")))
+        .fetch_one(pool)
+        .await
+        .expect(sql)
 }
 
 /// The invariants of a database at rest: each answer names what is wrong.
@@ -119,7 +148,10 @@ pub(crate) async fn broken_invariants(pool: &PgPool) -> Vec<String> {
             "a host held by a worker that left",
             "select h.authority from hosts h join workers w on w.id = h.held_by where w.stopped_at is not null and h.polite_at > now() + interval '10 seconds'",
         ),
-        ("a task whose host is not its URL's", "select t.url from tasks t join hosts h on h.id = t.host_id where left(t.url, length(h.authority)) <> h.authority"),
+        (
+            "a task whose host is not its URL's",
+            "select t.url from tasks t join hosts h on h.id = t.host_id where left(t.url, length(h.authority)) <> h.authority",
+        ),
     ];
     let mut broken = Vec::new();
     for (what, sql) in CHECKS {

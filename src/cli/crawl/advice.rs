@@ -1,0 +1,37 @@
+//! Whether a crawl may go out under this identity.
+
+use super::super::output::{self, WithHint};
+use crate::canon::PageUrl;
+use crate::config::{Advice, Config, SeedSites, advise};
+use crate::crawl::Crawl;
+
+/// Warns or refuses where the operators of crawled sites would not know whom to write to.
+///
+/// Judged by what the crawl holds, so that a crawl that goes on is judged like one that begins.
+///
+/// # Errors
+///
+/// Several sites, or a scope that leads to others, without a contact.
+pub(super) async fn contact(config: &Config, crawl: &Crawl) -> anyhow::Result<()> {
+    let mut sites = SeedSites::default();
+    for host in crawl.seed_hosts().await? {
+        if let Ok(url) = PageUrl::parse(&format!("https://{host}/")) {
+            sites.observe(&url);
+        }
+    }
+    const HINT: &str =
+        "give one with --contact, or as identity.contact in pgcrawl.toml: a URL or a mail address";
+    match advise(&config.identity, config.crawl.scope, &sites) {
+        Advice::Go => Ok(()),
+        Advice::Warn => {
+            output::warn(
+                "no contact is set: the site's operators cannot tell whom to write to",
+                Some(HINT),
+            );
+            Ok(())
+        }
+        Advice::Refuse => {
+            Err(anyhow::anyhow!("a crawl of several sites needs a contact")).hint(HINT)
+        }
+    }
+}

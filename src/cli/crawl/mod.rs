@@ -1,0 +1,85 @@
+//! `pgcrawl crawl`: seeds in, rows out; run again, it goes on.
+
+use std::ffi::OsString;
+
+use clap::Args;
+
+use super::{
+    Context, Exit,
+    database::{self, DatabaseArgs, Missing},
+    flags::CrawlFlags,
+    output::WithHint,
+    seeds::Source,
+};
+use crate::config::FlagValue;
+
+mod advice;
+mod run;
+mod signals;
+mod summary;
+
+pub(super) use run::{Order, crawl};
+
+/// Flags of `crawl`.
+#[derive(Debug, Args)]
+pub struct CrawlArgs {
+    /// Files of seeds, URLs, or - for standard input
+    ///
+    /// A file has one URL a line; blank lines and `#` comments say nothing, a missing scheme means
+    /// https. Without seeds a crawl that was begun goes on.
+    #[arg(value_name = "SEEDS")]
+    seeds: Vec<OsString>,
+
+    /// Visit again what is done or failed
+    ///
+    /// Done and failed tasks become new before the crawl starts. Without it a finished crawl has
+    /// nothing to do.
+    #[arg(long, help_heading = "What to crawl")]
+    refresh: bool,
+
+    /// Flags that are settings.
+    #[command(flatten)]
+    flags: CrawlFlags,
+
+    /// Which database.
+    #[command(flatten)]
+    database: DatabaseArgs,
+}
+
+impl CrawlArgs {
+    pub(super) fn flags(&self) -> Vec<FlagValue> {
+        let settings = self.flags.values().into_iter();
+        settings.chain(self.database.flags()).collect()
+    }
+
+    pub(super) async fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let mut sources = Vec::with_capacity(self.seeds.len());
+        for seed in &self.seeds {
+            sources.push(match Source::of(seed) {
+                Ok(source) => source,
+                Err(error) => {
+                    let hint = error.hint();
+                    return match hint {
+                        Some(hint) => Err(error).hint(hint),
+                        None => Err(error.into()),
+                    };
+                }
+            });
+        }
+        let missing = if sources.is_empty() {
+            Missing::Refuse
+        } else {
+            Missing::Create
+        };
+        let opened = database::open(&self.database, context, missing).await?;
+        let order = Order {
+            sources,
+            refresh: self.refresh,
+            quiet: context.quiet,
+            crawl: self.database.crawl.clone(),
+        };
+        let ended = crawl(&context.loaded.config, &opened, order).await;
+        opened.close().await?;
+        Ok(ended?.exit)
+    }
+}

@@ -1,0 +1,63 @@
+//! Ctrl-C and SIGTERM: the first drains, the second leaves at once.
+
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+
+use super::super::output;
+use crate::crawl::Stop;
+
+/// Watches for signals until aborted.
+pub(super) fn watch(stop: Stop, grace: Duration) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        let Ok(mut signals) = Signals::new() else {
+            return;
+        };
+        signals.next().await;
+        output::say(format_args!(
+            "finishing what is in flight, for at most {}; again to leave at once",
+            humantime::format_duration(grace)
+        ));
+        stop.drain.cancel();
+        signals.next().await;
+        stop.abort.cancel();
+    })
+}
+
+#[cfg(unix)]
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        Ok(Signals)
+    }
+
+    async fn next(&mut self) {
+        let _ = tokio::signal::ctrl_c().await;
+    }
+}

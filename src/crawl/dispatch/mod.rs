@@ -1,0 +1,221 @@
+//! The loop of one process: claim ahead, start what may be started, let go of what is used up.
+//!
+//! It alone owns the stock. Everything else happens in tasks of their own that report back by [`Event`]s: so no database work is ever
+//! cancelled half way, and the loop never waits for one thing only.
+
+mod events;
+mod start;
+mod travel;
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep},
+};
+use tokio_util::task::TaskTracker;
+
+use super::{
+    context::Context,
+    ending::{End, Stop},
+    letting_go::LettingGo,
+    robots::RobotsNews,
+    stock::{SlotId, Stock},
+    supply::Supply,
+    visit::{HostNews, Visit},
+};
+use crate::{
+    clock::Boottime,
+    frontier::{FrontierError, Giving, Identity},
+};
+
+/// Rest after a claim that answered nothing: at first, and at most.
+const REST: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+
+/// Hosts that one claim asks for at most.
+const CLAIM_HOSTS: usize = 256;
+
+/// How often a process looks whether its heartbeat got through, while it may not fetch.
+const UNLICENSED: Duration = Duration::from_millis(50);
+
+/// What the tasks of the loop report.
+pub(super) enum Event {
+    /// A claim came back.
+    Claimed(Result<Supply, FrontierError>),
+    /// A visit ended.
+    Ended {
+        slot: SlotId,
+        giving: Giving,
+        host_news: HostNews,
+        fetched: Option<Boottime>,
+        visited: bool,
+    },
+    /// robots.txt was asked for.
+    Robots { slot: SlotId, news: RobotsNews },
+    /// The frontier failed for good.
+    Trouble(FrontierError),
+}
+
+pub(super) struct Dispatcher {
+    cx: Arc<Context>,
+    me: Identity,
+    stock: Stock,
+    visits: mpsc::Sender<Box<Visit>>,
+    goings: mpsc::UnboundedSender<LettingGo>,
+    events: mpsc::UnboundedSender<Event>,
+    inbox: mpsc::UnboundedReceiver<Event>,
+    tracker: TaskTracker,
+    in_flight: usize,
+    claiming: bool,
+    rest: Duration,
+    next_claim: Instant,
+    /// Fetches that this run may still make.
+    left: u64,
+    /// No more claims: the run ends so, once nothing is under way.
+    closing: Option<End>,
+    trouble: Option<FrontierError>,
+}
+
+impl Dispatcher {
+    pub(super) fn new(
+        cx: Arc<Context>,
+        me: Identity,
+        visits: mpsc::Sender<Box<Visit>>,
+        goings: mpsc::UnboundedSender<LettingGo>,
+        tracker: TaskTracker,
+    ) -> Dispatcher {
+        let (events, inbox) = mpsc::unbounded_channel();
+        Dispatcher {
+            stock: Stock::new(cx.settings.per_host),
+            left: cx.settings.max_pages.unwrap_or(u64::MAX),
+            rest: REST.0,
+            next_claim: Instant::now(),
+            cx,
+            me,
+            visits,
+            goings,
+            events,
+            inbox,
+            tracker,
+            in_flight: 0,
+            claiming: false,
+            closing: None,
+            trouble: None,
+        }
+    }
+
+    /// A handle by which other tasks report trouble.
+    pub(super) fn reporter(&self) -> mpsc::UnboundedSender<Event> {
+        self.events.clone()
+    }
+
+    /// Runs until the crawl is finished, a limit is reached, or it is told to stop. When it returns, nothing is under way.
+    pub(super) async fn run(mut self, stop: Stop) -> Result<End, FrontierError> {
+        let cx = Arc::clone(&self.cx);
+        let over = cx
+            .settings
+            .max_duration
+            .map(|longest| Instant::now() + longest);
+        let mut grace: Option<Instant> = None;
+        loop {
+            self.start_ready();
+            self.claim_if_short();
+            if self.in_flight == 0 && !self.claiming && self.closing.is_some() {
+                return match self.trouble.take() {
+                    Some(error) => Err(error),
+                    None => Ok(self.closing.take().unwrap_or(End::Finished)),
+                };
+            }
+            let timer = self.timer();
+            tokio::select! {
+                biased;
+                () = stop.abort.cancelled(), if !cx.abort.is_cancelled() => {
+                    self.close(End::Interrupted);
+                    cx.abort.cancel();
+                }
+                () = stop.drain.cancelled(), if self.closing.is_none() => {
+                    self.close(End::Interrupted);
+                    grace = Some(Instant::now() + cx.settings.grace);
+                }
+                () = at(grace), if grace.is_some() && !cx.abort.is_cancelled() => {
+                    tracing::info!(visits = self.in_flight, "the grace is over; visits under way are given back");
+                    cx.abort.cancel();
+                }
+                () = at(over), if over.is_some() && self.closing.is_none() => {
+                    tracing::info!("the longest duration is reached");
+                    self.close(End::Limit);
+                }
+                () = cx.licence.died.notified() => self.register_anew().await,
+                Some(event) = self.inbox.recv() => {
+                    self.handle(event);
+                    while let Ok(event) = self.inbox.try_recv() {
+                        self.handle(event);
+                    }
+                }
+                () = cx.fresh.notified() => {
+                    self.rest = REST.0;
+                    self.next_claim = Instant::now();
+                }
+                () = sleep(timer) => {}
+            }
+        }
+    }
+
+    /// How long the loop may sleep if nothing happens.
+    fn timer(&self) -> Duration {
+        let next_start = match self.stock.next_at() {
+            Some(at) if self.in_flight < self.cx.settings.concurrency => at - Boottime::now(),
+            _ => Duration::from_secs(60),
+        };
+        let next_claim = if self.claiming || self.closing.is_some() {
+            Duration::from_secs(60)
+        } else {
+            self.next_claim.saturating_duration_since(Instant::now())
+        };
+        // Without a licence the next heartbeat decides; nobody tells of it.
+        let next_start = if self.cx.licensed() {
+            next_start
+        } else {
+            next_start.max(UNLICENSED)
+        };
+        // The clock of deadlines and the timer's are two: never a busy loop between them.
+        next_start
+            .min(next_claim.max(Duration::from_millis(1)))
+            .max(Duration::from_micros(200))
+    }
+
+    /// No more claims and starts; what is under way ends by itself.
+    fn close(&mut self, end: End) {
+        if self.closing.is_none() {
+            self.closing = Some(end);
+        }
+        for slot in self.stock.close_all() {
+            self.let_go(LettingGo::of(&slot));
+        }
+    }
+
+    /// This worker was declared dead: what it held was given to others. Its late finishes are refused; it drops its stock and starts anew.
+    async fn register_anew(&mut self) {
+        tracing::warn!(
+            "this process was declared dead, paused for too long perhaps; it drops its stock and registers anew"
+        );
+        self.stock.clear();
+        let sent = Boottime::now();
+        match self.cx.frontier.join(&self.me).await {
+            Ok(worker) => {
+                self.cx
+                    .licence
+                    .renew_as(worker, sent + self.cx.frontier.settings().dead_after);
+                self.next_claim = Instant::now();
+            }
+            Err(error) => self.fail(error),
+        }
+    }
+}
+
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}

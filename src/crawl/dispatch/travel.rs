@@ -1,0 +1,78 @@
+//! A visit as a task of its own: the journey, the host's news, the hand-over to the commit, the report.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use tokio::sync::mpsc;
+
+use super::Event;
+use crate::{
+    clock::Boottime,
+    crawl::{
+        context::Context,
+        stock::SlotId,
+        visit::{self, Ended, HostNews, Job, Visit},
+    },
+    frontier::{FrontierError, Giving, HostId},
+};
+
+pub(super) async fn travel(
+    cx: Arc<Context>,
+    slot: SlotId,
+    job: Job,
+    visits: mpsc::Sender<Box<Visit>>,
+    events: mpsc::UnboundedSender<Event>,
+) {
+    let giving = Giving {
+        task: job.task.id,
+        claim_version: job.task.claim_version,
+    };
+    let host = job.host;
+    let event = match visit::travel(&cx, job).await {
+        Ended::Visited(visit, host_news, fetched) => {
+            if let Err(error) = tell_host(&cx, host, &host_news).await {
+                let _ = events.send(Event::Trouble(error));
+            }
+            cx.uncommitted.fetch_add(1, Ordering::AcqRel);
+            // Waits here while the commit is behind: that is the back-pressure.
+            let visited = visits.send(visit).await.is_ok();
+            Event::Ended {
+                slot,
+                giving,
+                host_news,
+                fetched,
+                visited,
+            }
+        }
+        Ended::NotBegun => Event::Ended {
+            slot,
+            giving,
+            host_news: HostNews::NotAsked,
+            fetched: None,
+            visited: false,
+        },
+        Ended::Aborted => Event::Ended {
+            slot,
+            giving,
+            host_news: HostNews::Asked,
+            fetched: Some(Boottime::now()),
+            visited: false,
+        },
+    };
+    let _ = events.send(event);
+}
+
+/// Trouble of a host moves its one row, not thousands of tasks.
+async fn tell_host(cx: &Context, host: HostId, news: &HostNews) -> Result<(), FrontierError> {
+    let retry = &cx.settings.retry;
+    match news {
+        HostNews::Patience { wait, note } => cx.frontier.defer(host, *wait, note).await,
+        HostNews::Failed { note } => {
+            let (limit, pauses) = (retry.breaker_failures, &retry.breaker_pauses);
+            if cx.frontier.host_failed(host, limit, pauses, note).await? {
+                tracing::info!(host.id = host.0, "{note}; the host is given up");
+            }
+            Ok(())
+        }
+        HostNews::NotAsked | HostNews::Answered | HostNews::Asked => Ok(()),
+    }
+}
