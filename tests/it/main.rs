@@ -8,4 +8,5 @@ mod crawl;
 mod embedded;
 mod fetch;
 mod floors;
+mod frontier;
 mod support;
