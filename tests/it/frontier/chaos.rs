@@ -20,7 +20,10 @@ async fn the_invariants_hold_on_one_host_that_all_share() {
 async fn the_invariants_hold_on_hosts_with_and_without_a_delay() {
     let findings = Trial::new(40, 1_600, Delays::Mixed).run().await;
     assert_held(&findings);
-    assert!(findings.least_gap.is_some(), "no host was fetched twice: {findings:?}");
+    assert!(
+        findings.least_gap.is_some(),
+        "no host was fetched twice: {findings:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -29,7 +32,10 @@ async fn the_invariants_hold_where_robots_txt_names_the_delays() {
     trial.robots = true;
     let findings = trial.run().await;
     assert_held(&findings);
-    assert!(findings.least_gap.is_some(), "no host was fetched twice: {findings:?}");
+    assert!(
+        findings.least_gap.is_some(),
+        "no host was fetched twice: {findings:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -88,7 +88,9 @@ impl Trial {
         }
         findings.deadlocks(deadlocks(&db.pool).await - before);
         findings.log(&shared, &trial);
-        findings.database(&db.pool, &shared.web, &seeds, finished).await;
+        findings
+            .database(&db.pool, &shared.web, &seeds, finished)
+            .await;
         findings
     }
 
@@ -132,8 +134,10 @@ impl Trial {
                 .unwrap();
         }
         let worker = frontier.join(&identity("seeder")).await.unwrap();
-        let urls: Vec<PageUrl> =
-            seeds.iter().map(|&seed| PageUrl::parse(&web::url(seed)).unwrap()).collect();
+        let urls: Vec<PageUrl> = seeds
+            .iter()
+            .map(|&seed| PageUrl::parse(&web::url(seed)).unwrap())
+            .collect();
         frontier.enqueue_seeds(worker, &urls).await.unwrap();
         frontier.leave(worker).await.unwrap();
     }
@@ -189,9 +193,15 @@ async fn supervise(db: &TestDb, trial: &Arc<Trial>, shared: &Arc<Shared>) -> boo
     let start = |number: usize| {
         let (trial, shared, url) = (Arc::clone(trial), Arc::clone(shared), db.url.clone());
         tokio::spawn(async move {
-            let settings = DbSettings { max_connections: 2, ..DbSettings::default() };
+            let settings = DbSettings {
+                max_connections: 2,
+                ..DbSettings::default()
+            };
             let pool = pgcrawl::db::connect(&url, &settings).await.unwrap();
-            Crawler::start(number, pool, trial, shared).await.crawl().await;
+            Crawler::start(number, pool, trial, shared)
+                .await
+                .crawl()
+                .await;
         })
     };
     let mut rng = StdRng::seed_from_u64(1);
@@ -215,7 +225,12 @@ async fn supervise(db: &TestDb, trial: &Arc<Trial>, shared: &Arc<Shared>) -> boo
         }
         let ended = crawlers.iter().all(tokio::task::JoinHandle::is_finished);
         let stuck = !rough
-            && shared.log.lock().unwrap().last_progress.is_some_and(|at| at.elapsed() > 4 * LEASE);
+            && shared
+                .log
+                .lock()
+                .unwrap()
+                .last_progress
+                .is_some_and(|at| at.elapsed() > 4 * LEASE);
         if ended || stuck || shared.began.elapsed() > trial.limit {
             shared.over.store(true, Ordering::Relaxed);
             for crawler in crawlers {
@@ -269,17 +284,18 @@ struct Slot {
 }
 
 impl Crawler {
-    async fn start(
-        number: usize,
-        pool: PgPool,
-        trial: Arc<Trial>,
-        shared: Arc<Shared>,
-    ) -> Crawler {
+    async fn start(number: usize, pool: PgPool, trial: Arc<Trial>, shared: Arc<Shared>) -> Crawler {
         let frontier = Frontier::new(pool, trial.settings());
         let sent = Boottime::now();
-        let worker = frontier.join(&identity(&format!("crawler {number}"))).await.unwrap();
+        let worker = frontier
+            .join(&identity(&format!("crawler {number}")))
+            .await
+            .unwrap();
         Crawler {
-            protocol: Protocol { frontier, changed: trial.changed.clone() },
+            protocol: Protocol {
+                frontier,
+                changed: trial.changed.clone(),
+            },
             trial,
             shared,
             rng: StdRng::seed_from_u64(number as u64),
@@ -302,7 +318,8 @@ impl Crawler {
             }
             if now >= upkeep_at {
                 self.upkeep().await;
-                upkeep_at = Boottime::now() + Duration::from_millis(self.rng.random_range(150..450));
+                upkeep_at =
+                    Boottime::now() + Duration::from_millis(self.rng.random_range(150..450));
             }
             let left: usize = self.stock.iter().map(|slot| slot.tasks.len()).sum();
             if left < 40 && now >= claim_at && now < self.licence {
@@ -354,7 +371,12 @@ impl Crawler {
             self.finish().await;
             self.let_go(|_| true).await;
             let sent = Boottime::now();
-            self.worker = self.protocol.frontier.join(&identity("anew")).await.unwrap();
+            self.worker = self
+                .protocol
+                .frontier
+                .join(&identity("anew"))
+                .await
+                .unwrap();
             self.licence = sent + DEAD;
         }
     }
@@ -420,7 +442,12 @@ impl Crawler {
             tokio::time::sleep(Duration::from_micros(self.rng.random_range(0..2_000))).await;
         }
         let end = Boottime::now();
-        let fetch = Fetch { host: slot.number, start, end, deadline };
+        let fetch = Fetch {
+            host: slot.number,
+            start,
+            end,
+            deadline,
+        };
         self.shared.log.lock().unwrap().fetches.push(fetch);
         let slot = &mut self.stock[at];
         slot.last_fetch = Some(end);
@@ -449,7 +476,12 @@ impl Crawler {
             body: None,
             ttl: Duration::from_secs(3_600),
         };
-        let delay = self.protocol.frontier.store_robots(slot.host, &robots).await.unwrap();
+        let delay = self
+            .protocol
+            .frontier
+            .store_robots(slot.host, &robots)
+            .await
+            .unwrap();
         let slot = &mut self.stock[at];
         slot.robots_due = false;
         slot.delay = delay;
@@ -457,7 +489,12 @@ impl Crawler {
         if delay.is_zero()
             && let Some(hold) = slot.hold.take()
         {
-            let release = Release { host: slot.host, hold, last_fetch: Some(end), answered: true };
+            let release = Release {
+                host: slot.host,
+                hold,
+                last_fetch: Some(end),
+                answered: true,
+            };
             self.protocol.release(self.worker, &[release]).await;
         }
     }
@@ -476,7 +513,10 @@ impl Crawler {
             }
             End::Done | End::DoneAfterRetry => Outcome::Done { reason: None },
             End::Failed => failed(None),
-            End::Excluded => Outcome::Excluded { reason: "robots".to_owned(), detail: None },
+            End::Excluded => Outcome::Excluded {
+                reason: "robots".to_owned(),
+                detail: None,
+            },
         };
         let places = match outcome {
             Outcome::Done { .. } => self.shared.web.links(place),
@@ -513,11 +553,17 @@ impl Crawler {
         }
         let keys: Vec<_> = new
             .iter()
-            .map(|&host| (host, PageUrl::parse(&web::url((host, 0))).unwrap().host().clone()))
+            .map(|&host| {
+                (
+                    host,
+                    PageUrl::parse(&web::url((host, 0))).unwrap().host().clone(),
+                )
+            })
             .collect();
         let names: Vec<_> = keys.iter().map(|(_, key)| key.clone()).collect();
         let ids = self.protocol.frontier.hosts(&names).await.unwrap();
-        self.hosts.extend(keys.iter().map(|(host, key)| (*host, ids[key])));
+        self.hosts
+            .extend(keys.iter().map(|(host, key)| (*host, ids[key])));
     }
 
     async fn finish(&mut self) {
@@ -552,9 +598,15 @@ impl Crawler {
     async fn let_go(&mut self, which: impl Fn(&Slot) -> bool) {
         let (gone, kept): (Vec<_>, Vec<_>) = self.stock.drain(..).partition(which);
         self.stock = kept;
-        let givings: Vec<Giving> =
-            gone.iter().flat_map(|slot| slot.tasks.iter().map(super::giving)).collect();
-        self.protocol.frontier.give_back(self.worker, &givings).await.unwrap();
+        let givings: Vec<Giving> = gone
+            .iter()
+            .flat_map(|slot| slot.tasks.iter().map(super::giving))
+            .collect();
+        self.protocol
+            .frontier
+            .give_back(self.worker, &givings)
+            .await
+            .unwrap();
         let holds: Vec<Release> = gone
             .iter()
             .filter_map(|slot| {
@@ -613,7 +665,11 @@ impl Findings {
         log.fetches.sort_by_key(|fetch| (fetch.host, fetch.start));
         let mut last: Option<(u32, Boottime)> = None;
         // A fetch that ended after its deadline was stopped in its middle, which nobody can prevent.
-        for fetch in log.fetches.iter().filter(|fetch| fetch.end <= fetch.deadline) {
+        for fetch in log
+            .fetches
+            .iter()
+            .filter(|fetch| fetch.end <= fetch.deadline)
+        {
             let delay = shared.web.delay(fetch.host);
             if let Some((host, end)) = last.filter(|(host, _)| *host == fetch.host)
                 && !delay.is_zero()
@@ -672,8 +728,10 @@ impl Findings {
     async fn ends(&mut self, pool: &PgPool, web: &Web, seeds: &[Place]) {
         let mut should = web.reach(seeds);
         for row in column(pool, "select url || ' ' || status from tasks").await {
-            let (url, status) =
-                row.trim_matches('"').split_once(' ').expect("a URL and a status");
+            let (url, status) = row
+                .trim_matches('"')
+                .split_once(' ')
+                .expect("a URL and a status");
             let place = web::place(url);
             if !should.remove(&place) {
                 self.broken("a task out of nowhere", 1);
@@ -696,7 +754,9 @@ async fn until_alone(db: &TestDb) {
     let others = "select count(*) from pg_stat_activity where datname = current_database() and backend_type = 'client backend' and application_name = 'pgcrawl' and pid <> pg_backend_pid()";
     let keep = db.pool.options().get_max_connections();
     for _ in 0..200 {
-        if number(&db.pool, others).await < i64::from(keep) && db.pool.num_idle() as i64 > number(&db.pool, others).await {
+        if number(&db.pool, others).await < i64::from(keep)
+            && db.pool.num_idle() as i64 > number(&db.pool, others).await
+        {
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -704,5 +764,9 @@ async fn until_alone(db: &TestDb) {
 }
 
 async fn deadlocks(pool: &PgPool) -> i64 {
-    number(pool, "select deadlocks from pg_stat_database where datname = current_database()").await
+    number(
+        pool,
+        "select deadlocks from pg_stat_database where datname = current_database()",
+    )
+    .await
 }

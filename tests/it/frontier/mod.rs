@@ -98,7 +98,10 @@ impl Ground {
 
     async fn host(&self, authority: &str) -> HostId {
         let key = url(authority).host().clone();
-        self.frontier.hosts(std::slice::from_ref(&key)).await.unwrap()[&key]
+        self.frontier
+            .hosts(std::slice::from_ref(&key))
+            .await
+            .unwrap()[&key]
     }
 
     async fn finish(&self, worker: WorkerId, batch: &[Finish]) -> Vec<bool> {
@@ -107,7 +110,11 @@ impl Ground {
 
     /// What an operator types, or a test that moves a moment.
     async fn typed(&self, sql: &str) {
-        self.db.pool.execute(AssertSqlSafe(sql.to_owned())).await.expect(sql);
+        self.db
+            .pool
+            .execute(AssertSqlSafe(sql.to_owned()))
+            .await
+            .expect(sql);
     }
 
     async fn number(&self, sql: &str) -> i64 {
@@ -128,14 +135,18 @@ impl Ground {
 
     /// Ends all leases.
     async fn leases_end(&self) {
-        self.typed("update tasks set claimed_at = claimed_at - interval '1 day' where status = 'claimed'")
-            .await;
+        self.typed(
+            "update tasks set claimed_at = claimed_at - interval '1 day' where status = 'claimed'",
+        )
+        .await;
     }
 
     /// Lets all waits of tasks and hosts be over.
     async fn waits_end(&self) {
-        self.typed("update tasks set available_at = now() where available_at is not null").await;
-        self.typed("update hosts set polite_at = now(), deferred_until = null").await;
+        self.typed("update tasks set available_at = now() where available_at is not null")
+            .await;
+        self.typed("update hosts set polite_at = now(), deferred_until = null")
+            .await;
     }
 }
 
@@ -186,7 +197,12 @@ fn failed(task: &ClaimedTask, due: Option<Duration>, charged: bool) -> Finish {
             due,
             charged,
         },
-        page: Some(PageRow::without_answer("timeout", "no answer", Duration::from_secs(1), None)),
+        page: Some(PageRow::without_answer(
+            "timeout",
+            "no answer",
+            Duration::from_secs(1),
+            None,
+        )),
         ..done(task)
     }
 }

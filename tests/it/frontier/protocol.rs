@@ -56,7 +56,10 @@ impl Changed {
 }
 
 async fn run(pool: &PgPool, sql: &str) {
-    sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(pool).await.expect(sql);
+    sqlx::raw_sql(AssertSqlSafe(sql.to_owned()))
+        .execute(pool)
+        .await
+        .expect(sql);
 }
 
 /// One process's hands: the frontier, or what stands in for a part of it.
@@ -86,7 +89,12 @@ impl Protocol {
             .fetch_all(self.frontier.pool())
             .await
             .unwrap();
-        let mut claim = Claim { hosts: Vec::new(), empty: Vec::new(), sent, took: sent.elapsed() };
+        let mut claim = Claim {
+            hosts: Vec::new(),
+            empty: Vec::new(),
+            sent,
+            took: sent.elapsed(),
+        };
         for row in rows {
             let id = HostId(row.get("host_id!"));
             let Some(task) = task_of(&row) else {
@@ -98,7 +106,9 @@ impl Protocol {
                 None => claim.hosts.push(ClaimedHost {
                     id,
                     delay: Duration::from_millis(row.get::<i32, _>("delay!") as u64),
-                    hold: row.get::<bool, _>("hold!").then(|| row.get("hold_version!")),
+                    hold: row
+                        .get::<bool, _>("hold!")
+                        .then(|| row.get("hold_version!")),
                     robots_due: row.get("robots_due!"),
                     given_up: row.get("given_up?"),
                     ailing: row.get("ailing!"),
@@ -165,9 +175,8 @@ pub(super) async fn finish(
     let page = |of: fn(&PageRow) -> i64| -> Vec<i64> {
         column(batch, |visit| visit.page.as_ref().map_or(0, of))
     };
-    let short = |of: fn(&PageRow) -> i64| -> Vec<i16> {
-        page(of).into_iter().map(|n| n as i16).collect()
-    };
+    let short =
+        |of: fn(&PageRow) -> i64| -> Vec<i16> { page(of).into_iter().map(|n| n as i16).collect() };
     let int =
         |of: fn(&PageRow) -> i64| -> Vec<i32> { page(of).into_iter().map(|n| n as i32).collect() };
     let links: Vec<_> = batch
@@ -186,10 +195,16 @@ pub(super) async fn finish(
         .bind(column(batch, |visit| words(&visit.outcome).4))
         .bind(column(batch, |visit| visit.page.is_some()))
         .bind(column(batch, |visit| {
-            visit.page.as_ref().and_then(|page| page.http_status).map(|status| status as i16)
+            visit
+                .page
+                .as_ref()
+                .and_then(|page| page.http_status)
+                .map(|status| status as i16)
         }))
         .bind(short(|page| i64::from(page.hops)))
-        .bind(int(|page| page.fetch.map_or(0, |fetch| i64::from(ms(fetch)))))
+        .bind(int(|page| {
+            page.fetch.map_or(0, |fetch| i64::from(ms(fetch)))
+        }))
         .bind(page(|page| page.wire_bytes as i64))
         .bind(page(|page| page.body_bytes as i64))
         .bind(int(|page| i64::from(page.links)))
@@ -212,32 +227,59 @@ pub(super) async fn finish(
         .bind(text(|page| page.ip.map(|ip| ip.to_string())))
         .bind(text(|page| page.proxy.as_deref().map(str::to_owned)))
         .bind(column(batch, |visit| {
-            visit.page.as_ref().and_then(|page| page.digest).map(|digest| digest.to_vec())
+            visit
+                .page
+                .as_ref()
+                .and_then(|page| page.digest)
+                .map(|digest| digest.to_vec())
         }))
         .bind(text(|page| page.headers.clone()))
         .bind(page(|page| i64::from(ms(page.ended.elapsed()))))
-        .bind(column(batch, |visit| visit.page.as_ref().is_some_and(|page| page.body.is_some())))
-        .bind(column(batch, |visit| visit.page.as_ref().and_then(|page| page.body.clone())))
+        .bind(column(batch, |visit| {
+            visit.page.as_ref().is_some_and(|page| page.body.is_some())
+        }))
+        .bind(column(batch, |visit| {
+            visit.page.as_ref().and_then(|page| page.body.clone())
+        }))
         .bind(column(&links, |(position, _)| *position))
         .bind(column(&links, |(_, link)| link.host.0))
         .bind(column(&links, |(_, link)| Uuid::from(link.digest)))
         .bind(column(&links, |(_, link)| link.url.clone()))
         .bind(column(&links, |(_, link)| link.depth as i16))
         .bind(column(&links, |(_, link)| link.hops as i16))
-        .bind(column(&links, |(_, link)| link.excluded.as_ref().map(|(reason, _)| *reason)))
-        .bind(column(&links, |(_, link)| link.excluded.as_ref().map(|(_, detail)| detail.clone())))
+        .bind(column(&links, |(_, link)| {
+            link.excluded.as_ref().map(|(reason, _)| *reason)
+        }))
+        .bind(column(&links, |(_, link)| {
+            link.excluded.as_ref().map(|(_, detail)| detail.clone())
+        }))
         .fetch_all(pool)
         .await
 }
 
-type Words = (&'static str, Option<String>, Option<String>, Option<i64>, bool);
+type Words = (
+    &'static str,
+    Option<String>,
+    Option<String>,
+    Option<i64>,
+    bool,
+);
 
 fn words(outcome: &Outcome) -> Words {
     match outcome.clone() {
         Outcome::Done { reason } => ("done", reason.map(str::to_owned), None, None, true),
-        Outcome::Failed { reason, detail, due, charged } => {
-            ("failed", Some(reason), detail, due.map(|due| i64::from(ms(due))), charged)
-        }
+        Outcome::Failed {
+            reason,
+            detail,
+            due,
+            charged,
+        } => (
+            "failed",
+            Some(reason),
+            detail,
+            due.map(|due| i64::from(ms(due))),
+            charged,
+        ),
         Outcome::Excluded { reason, detail } => ("excluded", Some(reason), detail, None, true),
     }
 }

@@ -34,7 +34,11 @@ pub(super) struct Web {
 
 impl Web {
     pub(super) fn new(hosts: u32, pages: u32, delays: Delays) -> Web {
-        Web { hosts, pages_per_host: (pages / hosts).max(1), delays }
+        Web {
+            hosts,
+            pages_per_host: (pages / hosts).max(1),
+            delays,
+        }
     }
 
     /// Spreads what it is given over all numbers (the finaliser of SplitMix64).
@@ -52,7 +56,11 @@ impl Web {
             Delays::Mixed => self.mix(host, 0, 1).is_multiple_of(2),
             Delays::All => true,
         };
-        Duration::from_millis(if polite { 5 + self.mix(host, 0, 2) % 20 } else { 0 })
+        Duration::from_millis(if polite {
+            5 + self.mix(host, 0, 2) % 20
+        } else {
+            0
+        })
     }
 
     pub(super) fn end(&self, (host, page): Place) -> End {
@@ -72,7 +80,10 @@ impl Web {
             .collect();
         for n in 0..self.mix(host, page, 4) % 4 {
             let other = self.mix(host, page, 5 + n);
-            links.push(((other % u64::from(self.hosts)) as u32 + 1, (other >> 32) as u32 % 4));
+            links.push((
+                (other % u64::from(self.hosts)) as u32 + 1,
+                (other >> 32) as u32 % 4,
+            ));
         }
         if page == 0 {
             links.extend([(2 * host, 0), (2 * host + 1, 0)]);
@@ -103,7 +114,10 @@ pub(super) fn place(url: &str) -> Place {
         .strip_prefix("https://h")
         .and_then(|rest| rest.split_once(".example/page/"))
         .expect("a URL of this web");
-    (parts.0.parse().expect("a host's number"), parts.1.parse().expect("a page's number"))
+    (
+        parts.0.parse().expect("a host's number"),
+        parts.1.parse().expect("a page's number"),
+    )
 }
 
 #[test]
@@ -114,6 +128,10 @@ fn places_are_told_from_their_urls() {
 #[test]
 fn a_crawl_of_the_first_host_reaches_all_hosts() {
     let web = Web::new(300, 3_000, Delays::Mixed);
-    let hosts: HashSet<u32> = web.reach(&[(1, 0)]).into_iter().map(|(host, _)| host).collect();
+    let hosts: HashSet<u32> = web
+        .reach(&[(1, 0)])
+        .into_iter()
+        .map(|(host, _)| host)
+        .collect();
     assert_eq!(hosts.len(), 300);
 }

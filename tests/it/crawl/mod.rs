@@ -1,0 +1,217 @@
+//! The crawl of one process, against local sites.
+
+mod ending;
+mod politeness;
+mod redirects;
+mod robots;
+mod troubles;
+
+use axum::response::IntoResponse as _;
+use pgcrawl::crawl::End;
+
+use crate::support::{
+    crawl::{Setup, broken_invariants, column, number},
+    db::TestDb,
+    site::Site,
+};
+
+#[tokio::test]
+async fn a_crawl_visits_what_its_seed_leads_to_once_and_ends() {
+    let site = Site::builder()
+        .robots("User-agent: *\nDisallow: /private/\n")
+        .page("/", "<title>Home</title><a href=/a>a</a><a href=/b#x>b</a><a href=/private/x>no</a><a href=http://other.invalid/>out</a>")
+        .page("/a", "<title>A</title><a href=/>home</a><a href=/b>b</a><a href=/gone>gone</a>")
+        .page("/b", "<title>B</title><a href=/old>old</a>")
+        .redirect("/old", 301, "/new")
+        .page("/new", "<title>New</title>")
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    let summary = Setup::quick().crawl(&db, &[site.url("/")]).await;
+    assert_eq!(summary.end, End::Finished);
+    let mut asked = site.targets();
+    asked.sort_unstable();
+    assert_eq!(
+        asked,
+        ["/", "/a", "/b", "/gone", "/new", "/old", "/robots.txt"]
+    );
+    assert_eq!(
+        site.targets().first().map(String::as_str),
+        Some("/robots.txt")
+    );
+    let titles = column(
+        &db.pool,
+        "select title from pages where http_status = 200 order by title",
+    )
+    .await;
+    assert_eq!(titles, ["A", "B", "Home", "New"]);
+    assert_eq!(
+        number(
+            &db.pool,
+            "select count(*) from tasks where status = 'excluded' and reason = 'robots'"
+        )
+        .await,
+        1
+    );
+    assert_eq!(
+        number(
+            &db.pool,
+            "select count(*) from pages where http_status = 404"
+        )
+        .await,
+        1
+    );
+    assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_second_run_of_a_finished_crawl_fetches_nothing() {
+    let site = Site::builder()
+        .page("/", "<a href=/a>a</a>")
+        .page("/a", "")
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    Setup::quick().crawl(&db, &[site.url("/")]).await;
+    let first = site.requests().len();
+    let summary = Setup::quick().crawl(&db, &[site.url("/")]).await;
+    assert_eq!(summary.end, End::Finished);
+    assert_eq!(site.requests().len(), first);
+    assert_eq!(summary.counts.done, 0);
+}
+
+#[tokio::test]
+async fn a_refreshed_crawl_visits_everything_once_more() {
+    let site = Site::builder()
+        .page("/", "<a href=/a>a</a>")
+        .page("/a", "<title>A</title>")
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    Setup::quick().crawl(&db, &[site.url("/")]).await;
+    let crawl = Setup::quick().join(&db).await;
+    assert_eq!(crawl.refresh().await.unwrap(), 2);
+    crawl.run(Default::default()).await.unwrap();
+    crawl.leave().await.unwrap();
+    assert_eq!((site.count("/"), site.count("/a")), (2, 2));
+    assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_page_row_tells_what_was_served() {
+    let html = "<html lang=de><title>T\u{e4}</title><meta name=description content=D><h1>H</h1><link rel=canonical href=/c>";
+    let site = Site::builder()
+        .answer("/", move |_| {
+            let headers = [
+                ("content-type", "text/html; charset=utf-8"),
+                ("etag", "\"1\""),
+                ("set-cookie", "secret=1"),
+                ("x-powered-by", "tests"),
+            ];
+            (headers, html).into_response()
+        })
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    let mut setup = Setup::quick();
+    setup.crawl.keep_bodies = true;
+    setup.crawl(&db, &[site.url("/")]).await;
+    let row = "select title, description, h1, lang, charset, charset_from, etag, host(ip), body_bytes from pages where title is not null";
+    let expected = format!(
+        "T\u{e4},D,H,de,UTF-8,header,\"\"\"1\"\"\",127.0.0.1,{}",
+        html.len()
+    );
+    assert_eq!(column(&db.pool, row).await, [expected]);
+    assert_eq!(
+        column(
+            &db.pool,
+            "select canonical_url from pages where title is not null"
+        )
+        .await,
+        [site.url("/c")]
+    );
+    let headers = "select string_agg(k, ' ' order by k) from pages, jsonb_object_keys(headers) k where title is not null and k like 'set-%' or k like 'x-%'";
+    assert_eq!(column(&db.pool, headers).await, ["x-powered-by"]);
+    assert_eq!(
+        number(&db.pool, "select count(*) from pages p where p.title is not null and p.digest = sha256((select body from bodies b where b.task_id = p.task_id))").await,
+        1
+    );
+}
+
+#[tokio::test]
+async fn nul_bytes_and_endless_titles_lose_no_page() {
+    let site = Site::builder()
+        .page(
+            "/",
+            "<a href=/nul>a</a><a href=/long>b</a><a href='/%00'>c</a>",
+        )
+        .page("/nul", "<title>a\0b</title>\0")
+        .page("/long", format!("<title>{}</title>", "x".repeat(100_000)))
+        .page("/%00", "<title>path</title>")
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    let mut setup = Setup::quick();
+    setup.crawl.keep_bodies = true;
+    setup.crawl(&db, &[site.url("/")]).await;
+    assert_eq!(
+        number(
+            &db.pool,
+            "select count(*) from pages where http_status = 200"
+        )
+        .await,
+        4
+    );
+    assert_eq!(
+        number(
+            &db.pool,
+            "select count(*) from bodies where position('\x00'::bytea in body) > 0"
+        )
+        .await,
+        1
+    );
+}
+
+#[tokio::test]
+async fn two_processes_share_a_crawl_and_fetch_nothing_twice() {
+    let pages = 60;
+    let mut builder = Site::builder();
+    let all: String = (0..pages)
+        .map(|n| format!("<a href=/p{n}>{n}</a>"))
+        .collect();
+    builder = builder.page("/", all.clone());
+    for n in 0..pages {
+        builder = builder.page(&format!("/p{n}"), all.clone());
+    }
+    let site = builder.start().await;
+    let db = TestDb::new().await;
+    let (setup, seeds) = (Setup::quick(), [site.url("/")]);
+    let (one, two) = tokio::join!(setup.crawl(&db, &seeds), setup.crawl(&db, &seeds));
+    assert_eq!(one.counts.done + two.counts.done, pages + 1);
+    assert_eq!(site.requests().len() as u64, pages + 2);
+    assert_eq!(site.count("/robots.txt"), 1);
+    assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_url_longer_than_an_index_entry_costs_only_itself() {
+    let mut links: String = (0..49).map(|n| format!("<a href=/{n}>x</a>")).collect();
+    links.push_str(&format!("<a href=/long?{}>x</a>", "ab1".repeat(2_000)));
+    let site = Site::builder()
+        .page("/", links)
+        .otherwise(|_| async { axum::response::Html("page").into_response() })
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    let mut setup = Setup::quick();
+    setup.traps.max_url_length = 10_000;
+    setup.crawl(&db, &[site.url("/")]).await;
+    assert_eq!(
+        number(
+            &db.pool,
+            "select count(*) from pages where http_status = 200"
+        )
+        .await,
+        51
+    );
+}
