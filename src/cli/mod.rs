@@ -17,6 +17,7 @@ pub mod database;
 pub mod db;
 pub mod demo;
 mod exit;
+pub mod fetch;
 pub mod flags;
 pub mod logging;
 pub mod output;
@@ -81,6 +82,8 @@ pub enum Command {
     Crawl(Box<crawl::CrawlArgs>),
     /// Crawl a small site that this program serves itself, and look at the result
     Demo(demo::DemoArgs),
+    /// Fetch one URL as a crawl would, and print what is in it
+    Fetch(fetch::FetchArgs),
     /// Show the configuration
     Config(config::ConfigArgs),
     /// Ask the database, one statement a call
@@ -175,6 +178,7 @@ impl Command {
         match self {
             Command::Crawl(args) => args.flags(),
             Command::Demo(args) => args.flags(),
+            Command::Fetch(args) => args.flags(),
             Command::Config(args) => args.flags(),
             Command::Sql(args) => args.flags(),
             #[cfg(unix)]
@@ -186,6 +190,7 @@ impl Command {
         match self {
             Command::Crawl(args) => args.run(context).await,
             Command::Demo(args) => args.run(context).await,
+            Command::Fetch(args) => args.run(context).await,
             Command::Config(args) => args.run(context),
             Command::Sql(args) => args.run(context).await,
             #[cfg(unix)]

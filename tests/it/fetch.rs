@@ -17,6 +17,7 @@ use tokio::io::AsyncReadExt;
 use crate::support::site::{RawListener, Site, Then, endless};
 
 mod addresses;
+mod command;
 mod proxies;
 mod robots;
 mod tls;

@@ -19,13 +19,13 @@ const CERTIFICATE: &[u8] = include_bytes!("tls/cert.pem");
 const KEY: &[u8] = include_bytes!("tls/key.pem");
 
 /// A server that sends bytes to whoever connects, at once or after a TLS handshake and a request.
-struct Server {
+pub(super) struct Server {
     address: SocketAddr,
     serving: JoinHandle<()>,
 }
 
 impl Server {
-    async fn plain(bytes: &'static [u8]) -> Server {
+    pub(super) async fn plain(bytes: &'static [u8]) -> Server {
         Server::start(None, bytes).await
     }
 
@@ -71,7 +71,7 @@ impl Server {
         Server { address, serving }
     }
 
-    fn url(&self) -> String {
+    pub(super) fn url(&self) -> String {
         format!("https://{}/", self.address)
     }
 }

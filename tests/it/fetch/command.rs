@@ -1,0 +1,160 @@
+//! `pgcrawl fetch` as typed.
+
+use std::process::{Output, Stdio};
+
+use serde_json::{Value, json};
+
+use super::*;
+
+const PAGE: &str = "<html lang=en><title>A page</title><h1 class=top>One  <b>two</b></h1>\
+    <p>first</p><p>second</p><a href=/next>on</a></html>";
+
+async fn run(arguments: &[&str]) -> Output {
+    tokio::process::Command::new(env!("CARGO_BIN_EXE_pgcrawl"))
+        .arg("fetch")
+        .args(arguments)
+        // Neither a pgcrawl.toml nor the environment of whoever runs the tests.
+        .current_dir(std::env::temp_dir())
+        .env_clear()
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .unwrap()
+}
+
+fn stdout(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).unwrap()
+}
+
+fn stderr(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).unwrap()
+}
+
+#[tokio::test]
+async fn the_text_of_a_page_goes_to_standard_output_and_no_more() {
+    let site = Site::builder().page("/", PAGE).start().await;
+    let output = run(&[&site.url("/")]).await;
+    assert_eq!(
+        (stdout(&output), output.status.code()),
+        (&*format!("{PAGE}\n"), Some(0))
+    );
+    assert_eq!(site.targets(), ["/robots.txt", "/"]);
+}
+
+#[tokio::test]
+async fn a_selector_gives_a_line_for_each_element() {
+    let site = Site::builder().page("/", PAGE).start().await;
+    let output = run(&[&site.url("/"), "--select", "p, h1"]).await;
+    assert_eq!(stdout(&output), "One two\nfirst\nsecond\n");
+    let output = run(&[&site.url("/"), "--select", "p:nth("]).await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("CSS selector"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[tokio::test]
+async fn headers_come_before_the_body() {
+    let site = Site::builder().status("/gone", 410).start().await;
+    let output = run(&[&site.url("/gone"), "--headers"]).await;
+    let text = stdout(&output);
+    assert!(text.starts_with("HTTP 410\n"), "{text}");
+    assert!(text.contains("\ncontent-type: text/html\n"), "{text}");
+    assert!(text.ends_with("\n\n<title>410 Gone</title>\n"), "{text}");
+    assert!(
+        stderr(&output).contains("status 410"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[tokio::test]
+async fn json_holds_what_a_crawl_would_learn() {
+    let site = Site::builder().page("/", PAGE).start().await;
+    let output = run(&[&site.url("/"), "--json", "--select", "h1"]).await;
+    let found: Value = serde_json::from_str(stdout(&output)).unwrap();
+    assert_eq!(found["http_status"], 200);
+    assert_eq!(found["url"], site.url("/"));
+    assert_eq!(
+        (&found["title"], &found["lang"]),
+        (&json!("A page"), &json!("en"))
+    );
+    assert_eq!(
+        found["headers"]["content-type"],
+        json!(["text/html; charset=utf-8"])
+    );
+    assert_eq!(found["links"][0]["url"], site.url("/next"));
+    assert_eq!(found["body_bytes"], PAGE.len());
+    assert_eq!(
+        found["selected"],
+        json!([{ "element": "h1", "attributes": { "class": "top" }, "text": "One two",
+                 "html": "<h1 class=\"top\">One  <b>two</b></h1>" }])
+    );
+}
+
+#[tokio::test]
+async fn robots_txt_is_obeyed_unless_it_is_ignored() {
+    let site = Site::builder()
+        .robots("User-agent: *\nDisallow: /no")
+        .page("/no", "page")
+        .start()
+        .await;
+    let output = run(&[&site.url("/no")]).await;
+    assert_eq!((stdout(&output), output.status.code()), ("", Some(7)));
+    assert!(
+        stderr(&output).contains("disallow: /no"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(site.count("/no"), 0);
+    let output = run(&[&site.url("/no"), "--ignore-robots"]).await;
+    assert_eq!((stdout(&output), output.status.code()), ("page\n", Some(0)));
+    assert_eq!(site.targets(), ["/robots.txt", "/no"]);
+}
+
+#[tokio::test]
+async fn no_page_is_fetched_while_robots_txt_cannot_be_had() {
+    let site = Site::builder()
+        .status("/robots.txt", 503)
+        .page("/", "page")
+        .start()
+        .await;
+    let output = run(&[&site.url("/")]).await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("robots.txt"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(site.targets(), ["/robots.txt"]);
+}
+
+#[tokio::test]
+async fn a_host_that_is_named_may_be_private_and_one_that_it_leads_to_may_not() {
+    let inner = Site::builder().robots("").start().await;
+    let site = Site::builder()
+        .redirect("/robots.txt", 302, inner.url_at("127.0.0.2", "/robots.txt"))
+        .start()
+        .await;
+    let output = run(&[&site.url("/")]).await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("private address 127.0.0.2"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(inner.requests().is_empty());
+}
+
+#[tokio::test]
+async fn an_error_says_what_and_what_to_do() {
+    let server = super::tls::Server::plain(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+    let output = run(&[&server.url(), "--ignore-robots"]).await;
+    assert_eq!((stdout(&output), output.status.code()), ("", Some(1)));
+    let said = stderr(&output);
+    assert!(said.contains("error: tls: "), "{said}");
+    assert!(said.contains("hint: --insecure"), "{said}");
+}
