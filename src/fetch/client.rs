@@ -112,17 +112,17 @@ impl Fetcher {
         let deadline = Deadline::start(&self.inner.settings, options);
         let cap = usize::try_from(self.inner.settings.max_body_bytes).unwrap_or(usize::MAX);
         let (mut at, mut hops) = (url.clone(), 0);
-        let (mut jar, mut trail) = (Jar::default(), Trail::default());
+        let (mut jar, mut trail) = (Jar::default(), Trail::new(url.as_url()));
         loop {
             let cookie = jar.header();
-            if hops > MOST_HOPS || trail.closes(at.as_url(), cookie.as_ref()) {
-                return Err(FetchError::RedirectLoop { hops });
-            }
             let answer = self
                 .request(at.as_url(), cookie, &deadline, options.wanted, cap)
                 .await?;
             if let Some(next) = redirect::to_itself(url, &at, answer.status, &answer.headers) {
                 jar.take(&answer.headers);
+                if hops == MOST_HOPS || trail.closes(next.as_url(), jar.header()) {
+                    return Err(FetchError::RedirectLoop { hops });
+                }
                 at = next;
                 hops += 1;
                 continue;

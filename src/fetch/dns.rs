@@ -176,21 +176,18 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    pub(super) fn to_error(&self) -> FetchError {
-        match self {
-            Failure::Lookup {
-                host,
-                is_proxy: true,
-                ..
-            } => FetchError::Proxy {
-                label: host.as_str().into(),
+    /// The error to report; `proxy` is the label of the proxy in use.
+    pub(super) fn to_error(&self, proxy: Option<&Arc<str>>) -> FetchError {
+        match (self, proxy) {
+            (Failure::Lookup { is_proxy: true, .. }, Some(label)) => FetchError::Proxy {
+                label: Arc::clone(label),
                 reason: self.to_string(),
             },
-            Failure::Lookup { host, reason, .. } => FetchError::Dns {
+            (Failure::Lookup { host, reason, .. }, _) => FetchError::Dns {
                 host: host.clone(),
                 reason: reason.clone(),
             },
-            Failure::Private { host, ip } => FetchError::PrivateAddress {
+            (Failure::Private { host, ip }, _) => FetchError::PrivateAddress {
                 host: host.clone(),
                 ip: *ip,
             },

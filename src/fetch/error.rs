@@ -89,7 +89,7 @@ pub enum FetchError {
         label: Arc<str>,
     },
     /// The page redirects to itself without end.
-    #[error("redirects to itself, given up after {hops}")]
+    #[error("redirects to itself, given up after {hops} hops")]
     RedirectLoop {
         /// Redirects followed.
         hops: u8,
@@ -223,7 +223,7 @@ pub(super) fn before_headers(
     }
     let causes = causes(&error);
     if let Some(failure) = find::<dns::Failure>(&causes) {
-        return failure.to_error();
+        return failure.to_error(proxy);
     }
     if find::<rustls::Error>(&causes).is_some() {
         return FetchError::Tls(last(&causes));

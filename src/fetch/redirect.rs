@@ -93,15 +93,22 @@ fn is_deletion(attribute: &[u8]) -> bool {
 
 /// The requests of one visit so far. The same URL asked for with the same cookies will answer the
 /// same, so there is no need to walk all the hops of a circle.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Trail {
     seen: Vec<(Url, Option<HeaderValue>)>,
 }
 
 impl Trail {
+    /// A visit that begins with this URL, and without a cookie.
+    pub(super) fn new(url: &Url) -> Trail {
+        Trail {
+            seen: vec![(url.clone(), None)],
+        }
+    }
+
     /// Whether this request was made before; remembers it.
-    pub(super) fn closes(&mut self, url: &Url, cookie: Option<&HeaderValue>) -> bool {
-        let step = (url.clone(), cookie.cloned());
+    pub(super) fn closes(&mut self, url: &Url, cookie: Option<HeaderValue>) -> bool {
+        let step = (url.clone(), cookie);
         let closes = self.seen.contains(&step);
         self.seen.push(step);
         closes

@@ -102,10 +102,16 @@ async fn a_proxy_that_is_not_there_is_at_fault_itself() {
     }
     let impatient = FetchSettings {
         connect_timeout: Duration::from_millis(500),
-        ..through("http://u:secret@gone.test:3128")
+        ..through("exit2=http://u:secret@gone.test:3128")
     };
     let error = closed(impatient, "http://site.test/").await.unwrap_err();
     assert_eq!(error.class(), "proxy", "{error}");
+    assert!(
+        error
+            .to_string()
+            .starts_with("proxy exit2: cannot resolve gone.test"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
