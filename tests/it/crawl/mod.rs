@@ -165,7 +165,7 @@ async fn nul_bytes_and_endless_titles_lose_no_page() {
     assert_eq!(
         number(
             &db.pool,
-            "select count(*) from bodies where position('\x00'::bytea in body) > 0"
+            "select count(*) from bodies where position('\\x00'::bytea in body) > 0"
         )
         .await,
         1

@@ -34,7 +34,10 @@ async fn a_redirect_into_a_forbidden_place_is_recorded_and_not_followed() {
     assert_eq!(site.count("/private/x"), 0);
     assert_eq!(other.targets(), ["/robots.txt"]);
     assert_eq!(stranger.targets(), Vec::<String>::new());
-    for (path, reason) in [("/go", "redirect_robots"), ("/go3", "redirect_out_of_scope")] {
+    for (path, reason) in [
+        ("/go", "redirect_robots"),
+        ("/go3", "redirect_out_of_scope"),
+    ] {
         let sql = format!("select reason from tasks where url = '{}'", site.url(path));
         assert_eq!(column(&db.pool, &sql).await, [reason]);
     }
