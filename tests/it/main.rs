@@ -9,4 +9,6 @@ mod embedded;
 mod fetch;
 mod floors;
 mod frontier;
+mod processes;
+mod scale;
 mod support;

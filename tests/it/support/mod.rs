@@ -3,4 +3,5 @@
 pub(crate) mod crawl;
 pub(crate) mod db;
 pub(crate) mod names;
+pub(crate) mod program;
 pub(crate) mod site;

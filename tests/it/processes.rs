@@ -1,0 +1,300 @@
+//! Whole processes: what kills them, how they leave, and with which code.
+
+use std::{collections::HashMap, time::Duration};
+
+use rustix::process::Signal;
+
+use crate::support::{
+    crawl::{broken_invariants, column, number},
+    db::TestDb,
+    program::{ended, pgcrawl, run, signal},
+    site::{RawListener, Site, SiteBuilder, Then},
+};
+
+/// Pages that all link to all, each of them a little slow.
+fn web(pages: usize, each: Duration) -> SiteBuilder {
+    let all: String = (0..pages)
+        .map(|n| format!("<a href=/{n}>{n}</a>"))
+        .collect();
+    (0..pages).fold(Site::builder().page("/", all.clone()), |site, n| {
+        site.delay(&format!("/{n}"), each, all.clone())
+    })
+}
+
+/// F13 of the field cases, with a kill that nothing can catch.
+#[tokio::test]
+async fn a_crawl_that_was_killed_goes_on_at_once_and_loses_and_doubles_nothing() {
+    let site = web(120, Duration::from_millis(15)).start().await;
+    let db = TestDb::new().await;
+    let seed = site.url("/");
+    let arguments = ["crawl", &seed, "--delay", "0s", "--per-host", "4"];
+    let mut child = pgcrawl(&db, &arguments).spawn().unwrap();
+    site.wait_for(|log| log.len() > 40).await;
+    child.kill().await.unwrap();
+    let asked_before = site.requests().len();
+
+    let output = run(&db, &arguments).await;
+    let (code, said) = ended(&output);
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains("earlier processes of this machine are gone"),
+        "{said}"
+    );
+    assert_eq!(
+        number(
+            &db.pool,
+            "select count(*) from pages where http_status = 200"
+        )
+        .await,
+        121
+    );
+    assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
+    let mut times: HashMap<String, usize> = HashMap::new();
+    for target in site.targets() {
+        *times.entry(target).or_default() += 1;
+    }
+    assert_eq!(times.remove("/robots.txt"), Some(1));
+    // Asked for twice is only what was asked for and not yet in the database when the process was killed.
+    let twice = times.values().filter(|n| **n == 2).count();
+    assert!(times.values().all(|n| *n <= 2), "{times:?}");
+    let lost = number(
+        &db.pool,
+        "select count(*) from tasks where claim_version = 2",
+    )
+    .await;
+    assert!(
+        twice as i64 <= lost && twice < asked_before,
+        "{twice} twice, {lost} claimed twice"
+    );
+}
+
+#[tokio::test]
+async fn the_first_sigterm_drains_and_the_code_says_so() {
+    let site = web(60, Duration::from_millis(100)).start().await;
+    let db = TestDb::new().await;
+    let child = pgcrawl(
+        &db,
+        &["crawl", &site.url("/"), "--delay", "0s", "--per-host", "4"],
+    )
+    .spawn()
+    .unwrap();
+    site.wait_for(|log| log.len() > 6).await;
+    signal(&child, Signal::TERM);
+    let (code, said) = ended(&child.wait_with_output().await.unwrap());
+    assert_eq!(code, 5, "{said}");
+    let done = number(&db.pool, "select count(*) from pages").await;
+    assert_eq!(done, site.requests().len() as i64 - 1, "{said}");
+    assert_eq!(
+        number(
+            &db.pool,
+            "select count(*) from tasks where status = 'claimed'"
+        )
+        .await,
+        0
+    );
+    assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_second_signal_leaves_at_once_and_leaves_nothing_to_repair() {
+    let site = web(20, Duration::from_secs(120)).start().await;
+    let db = TestDb::new().await;
+    let child = pgcrawl(
+        &db,
+        &["crawl", &site.url("/"), "--delay", "0s", "--per-host", "4"],
+    )
+    .spawn()
+    .unwrap();
+    site.wait_for(|log| log.len() > 4).await;
+    signal(&child, Signal::INT);
+    signal(&child, Signal::INT);
+    // Two of a kind at once are one to the system: the third is the second, where that happened.
+    let mut again = tokio::time::interval(Duration::from_millis(100));
+    let waited = child.wait_with_output();
+    tokio::pin!(waited);
+    let output = loop {
+        tokio::select! {
+            output = &mut waited => break output.unwrap(),
+            _ = again.tick() => {
+                let pid = "select pid from workers where stopped_at is null";
+                if let Some(pid) = column(&db.pool, pid).await.first().and_then(|pid| pid.parse().ok()) {
+                    let _ = rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), Signal::INT);
+                }
+            }
+        }
+    };
+    let (code, said) = ended(&output);
+    assert_eq!(code, 5, "{said}");
+    assert_eq!(
+        number(
+            &db.pool,
+            "select count(*) from tasks where status = 'new' and attempts = 0"
+        )
+        .await,
+        20
+    );
+}
+
+#[tokio::test]
+async fn a_crawl_whose_seeds_all_fail_has_a_code_of_its_own() {
+    let site = Site::builder().start().await;
+    let db = TestDb::new().await;
+    let (code, said) = ended(&run(&db, &["crawl", &site.url("/gone"), "--delay", "0s"]).await);
+    assert_eq!(code, 6, "{said}");
+}
+
+#[tokio::test]
+async fn a_crawl_that_robots_forbids_has_a_code_of_its_own() {
+    let site = Site::builder()
+        .robots("User-agent: *\nDisallow: /\n")
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    let (code, said) = ended(&run(&db, &["crawl", &site.url("/"), "--delay", "0s"]).await);
+    assert_eq!(code, 7, "{said}");
+}
+
+#[tokio::test]
+async fn a_limit_has_a_code_of_its_own_and_the_words_say_how_to_go_on() {
+    let site = web(20, Duration::from_millis(1)).start().await;
+    let db = TestDb::new().await;
+    let arguments = ["crawl", &site.url("/"), "--delay", "0s", "--max-pages", "5"];
+    let (code, said) = ended(&run(&db, &arguments).await);
+    assert_eq!(code, 4, "{said}");
+    assert!(said.contains("goes on"), "{said}");
+    let (code, said) = ended(&run(&db, &["crawl", "--delay", "0s"]).await);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(site.requests().len(), 22);
+}
+
+#[tokio::test]
+async fn a_crawl_with_hosts_given_up_has_a_code_of_its_own() {
+    let dead = RawListener::start(|_| (Vec::new(), Then::Reset)).await;
+    let site = Site::builder().page("/", "").start().await;
+    let db = TestDb::new().await;
+    let (seed, bad) = (site.url("/"), dead.url("/"));
+    let config = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(
+        config.path(),
+        "[retry]\nrobots_wait = \"100ms\"\nrobots_tries = 2\n",
+    )
+    .unwrap();
+    let config = config.path().to_str().unwrap();
+    let arguments = ["crawl", &seed, &bad, "--delay", "0s", "--config", config];
+    let (code, said) = ended(&run(&db, &arguments).await);
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("given up: http://127.0.0.1"), "{said}");
+}
+
+#[tokio::test]
+async fn with_nothing_open_it_fetches_nothing_and_says_what_would_change_that() {
+    let site = Site::builder().page("/", "").start().await;
+    let db = TestDb::new().await;
+    let seed = site.url("/");
+    run(&db, &["crawl", &seed, "--delay", "0s"]).await;
+    let before = site.requests().len();
+    let (code, said) = ended(&run(&db, &["crawl", &seed, "--delay", "0s"]).await);
+    assert_eq!(code, 0, "{said}");
+    for word in ["nothing is open", "--refresh", "--crawl OTHER"] {
+        assert!(said.contains(word), "{said}");
+    }
+    assert_eq!(site.requests().len(), before);
+    let (code, said) = ended(&run(&db, &["crawl", "--refresh", "--delay", "0s"]).await);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(site.count("/"), 2);
+}
+
+#[tokio::test]
+async fn a_bad_seed_is_named_by_its_line_and_the_rest_is_crawled() {
+    let site = Site::builder().page("/a", "").page("/b", "").start().await;
+    let db = TestDb::new().await;
+    let seeds = tempfile::NamedTempFile::new().unwrap();
+    let text = format!(
+        "\u{feff}# seeds\r\n{}\r\n\r\nhttp://[bad\r\n{}\r\n",
+        site.url("/a"),
+        site.url("/b")
+    );
+    std::fs::write(seeds.path(), text).unwrap();
+    let name = seeds.path().to_str().unwrap();
+    let (code, said) = ended(&run(&db, &["crawl", name, "--delay", "0s"]).await);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains(&format!("{name}:4:")), "{said}");
+    assert_eq!(
+        number(
+            &db.pool,
+            "select count(*) from pages where http_status = 200"
+        )
+        .await,
+        2
+    );
+}
+
+#[tokio::test]
+async fn an_empty_seed_file_is_an_error() {
+    let db = TestDb::new().await;
+    let seeds = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(seeds.path(), "# nothing\n").unwrap();
+    let (code, said) = ended(&run(&db, &["crawl", seeds.path().to_str().unwrap()]).await);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("no seed in"), "{said}");
+}
+
+#[tokio::test]
+async fn another_scope_than_the_first_start_chose_is_refused_and_named() {
+    let site = Site::builder().page("/", "").start().await;
+    let db = TestDb::new().await;
+    run(&db, &["crawl", &site.url("/"), "--delay", "0s"]).await;
+    let (code, said) = ended(&run(&db, &["crawl", &site.url("/"), "--scope", "prefix"]).await);
+    assert_eq!(code, 1, "{said}");
+    assert!(
+        said.contains("scope host") && said.contains("prefix"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn a_crawl_of_several_sites_without_a_contact_is_refused_before_any_request() {
+    let db = TestDb::new().await;
+    let arguments = ["crawl", "http://one.example/", "http://two.example/"];
+    let (code, said) = ended(&run(&db, &arguments).await);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("--contact"), "{said}");
+    assert_eq!(number(&db.pool, "select sum(claimed) from hosts").await, 0);
+}
+
+#[tokio::test]
+async fn eight_processes_on_an_empty_database_all_come_up_and_share_the_work() {
+    let site = web(80, Duration::from_millis(20)).start().await;
+    let url = crate::support::db::bare_database("UTF8").await;
+    let seed = site.url("/");
+    let mut children = Vec::new();
+    for _ in 0..8 {
+        let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_pgcrawl"));
+        command
+            .args([
+                "crawl",
+                &seed,
+                "--delay",
+                "0s",
+                "--per-host",
+                "2",
+                "--database-url",
+            ])
+            .arg(secrecy::ExposeSecret::expose_secret(&url))
+            .current_dir(std::env::temp_dir())
+            .stdin(std::process::Stdio::null())
+            .stderr(std::process::Stdio::piped())
+            .kill_on_drop(true);
+        children.push(command.spawn().unwrap());
+    }
+    for child in children {
+        let (code, said) = ended(&child.wait_with_output().await.unwrap());
+        assert_eq!(code, 0, "{said}");
+    }
+    let mut targets = site.targets();
+    targets.sort_unstable();
+    let asked = targets.len();
+    targets.dedup();
+    assert_eq!(asked, targets.len());
+    assert_eq!(asked, 82);
+}

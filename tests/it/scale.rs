@@ -1,0 +1,92 @@
+//! What a large crawl costs. Ignored in the normal run, since it takes minutes.
+
+use axum::response::IntoResponse as _;
+
+use crate::support::{
+    crawl::{broken_invariants, number},
+    db::TestDb,
+    program::pgcrawl,
+    site::Site,
+};
+
+/// Peak resident memory of a process in MiB (proc_pid_status(5), VmHWM), for as long as it can be asked.
+#[cfg(target_os = "linux")]
+fn peak_mib(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let kib: u64 = line.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Some(kib / 1024)
+}
+
+/// Run it with `cargo test --release --test it -- --ignored scale --nocapture`.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes"]
+async fn memory_does_not_grow_with_the_frontier() {
+    const PAGES: u64 = 200_000;
+    // Page n links to 2n+1 and 2n+2, to a few others, and to the navigation that all pages share.
+    let site = Site::builder()
+        .otherwise(|request| async move {
+            let n: u64 = request
+                .uri()
+                .path()
+                .trim_start_matches("/p")
+                .parse()
+                .unwrap_or(0);
+            let mut html = format!(
+                "<title>Page {n}</title><p>{}</p>",
+                "lorem ipsum ".repeat(200)
+            );
+            for to in [
+                2 * n + 1,
+                2 * n + 2,
+                (n * 7919) % PAGES,
+                (n * 104_729) % PAGES,
+            ] {
+                if to < PAGES {
+                    html.push_str(&format!("<a href=/p{to}>{to}</a>"));
+                }
+            }
+            for to in 0..20 {
+                html.push_str(&format!("<a href=/p{to}>{to}</a>"));
+            }
+            axum::response::Html(html).into_response()
+        })
+        .unrecorded()
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    let seed = site.url("/p0");
+    let mut child = pgcrawl(
+        &db,
+        &["crawl", &seed, "--delay", "0s", "--per-host", "32", "-q"],
+    )
+    .stderr(std::process::Stdio::inherit())
+    .spawn()
+    .unwrap();
+    let pid = child.id().unwrap();
+    let began = std::time::Instant::now();
+    let mut peak = 0;
+    let status = loop {
+        tokio::select! {
+            status = child.wait() => break status.unwrap(),
+            () = tokio::time::sleep(std::time::Duration::from_millis(500)) => peak = peak.max(peak_mib(pid).unwrap_or(0)),
+        }
+    };
+    let seconds = began.elapsed().as_secs_f64();
+    println!(
+        "{PAGES} pages in {seconds:.1} s ({:.0}/s), peak {peak} MiB",
+        PAGES as f64 / seconds
+    );
+    assert!(status.success());
+    assert_eq!(
+        number(
+            &db.pool,
+            "select count(*) from pages where http_status = 200"
+        )
+        .await,
+        PAGES as i64
+    );
+    assert!(peak < 200, "{peak} MiB");
+    assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
+}
