@@ -208,11 +208,13 @@ impl Crawl {
         })
     }
 
-    /// Leaves the crawl. What is still claimed is open again at once.
-    pub async fn leave(self) -> Result<(), FrontierError> {
+    /// Leaves the crawl. What is still claimed is open again at once; where the database cannot be told, as soon as this process is missed.
+    pub async fn leave(self) {
         self.alive.cancel();
         let _ = self.heartbeat.await;
-        self.heart.leave(self.cx.licence.worker()).await
+        if let Err(error) = self.heart.leave(self.cx.licence.worker()).await {
+            tracing::warn!(%error, "the database could not be told that this process leaves");
+        }
     }
 }
 

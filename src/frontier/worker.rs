@@ -78,8 +78,10 @@ impl Frontier {
     }
 
     /// Leaves the crawl. What is still claimed by it is recycled at once.
-    pub async fn leave(&self, worker: WorkerId) -> Result {
-        run!(self, "worker_stop", async |db| {
+    ///
+    /// One try: a process that cannot say that it leaves is missed soon enough, and need not wait to say so.
+    pub async fn leave(&self, worker: WorkerId) -> std::result::Result<(), sqlx::Error> {
+        once!(self, async |db| {
             sqlx::query_file!("src/frontier/sql/worker_stop.sql", worker.0)
                 .execute(db)
                 .await

@@ -9,6 +9,7 @@ use crate::support::{
     db::TestDb,
     program::{ended, pgcrawl, run, signal},
     site::{RawListener, Site, SiteBuilder, Then},
+    wire::Wire,
 };
 
 /// Pages that all link to all, each of them a little slow.
@@ -297,4 +298,84 @@ async fn eight_processes_on_an_empty_database_all_come_up_and_share_the_work() {
     targets.dedup();
     assert_eq!(asked, targets.len());
     assert_eq!(asked, 82);
+}
+
+#[tokio::test]
+async fn connections_that_are_cut_again_and_again_lose_and_double_nothing() {
+    let site = web(150, Duration::from_millis(10)).start().await;
+    let db = TestDb::new().await;
+    let wire = Wire::to(&db).await;
+    let (seed, url) = (site.url("/"), wire.url());
+    let arguments = [
+        "crawl",
+        &seed,
+        "--delay",
+        "0s",
+        "--per-host",
+        "4",
+        "--database-url",
+        &url,
+    ];
+    // A claim whose answer is lost comes back when its lease is over: a short one, then.
+    let child = pgcrawl(&db, &arguments)
+        .env("PGCRAWL_FETCH_TOTAL_TIMEOUT", "2s")
+        .env("PGCRAWL_FRONTIER_LEASE", "6s")
+        .env("PGCRAWL_FRONTIER_HOLD", "1s")
+        .env("PGCRAWL_FRONTIER_RECYCLE_EVERY", "500ms")
+        .spawn()
+        .unwrap();
+    for asked in [20, 50, 80, 110, 140] {
+        site.wait_for(|log| log.len() > asked).await;
+        wire.cut();
+    }
+    let (code, said) = ended(&child.wait_with_output().await.unwrap());
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(
+        number(
+            &db.pool,
+            "select count(*) from pages where http_status = 200"
+        )
+        .await,
+        151
+    );
+    assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_database_that_stays_away_ends_the_crawl_with_a_code_of_its_own() {
+    let site = web(150, Duration::from_millis(10)).start().await;
+    let db = TestDb::new().await;
+    let wire = Wire::to(&db).await;
+    let (seed, url) = (site.url("/"), wire.url());
+    let arguments = [
+        "crawl",
+        &seed,
+        "--delay",
+        "0s",
+        "--per-host",
+        "4",
+        "--database-url",
+        &url,
+    ];
+    let child = pgcrawl(&db, &arguments)
+        .env("PGCRAWL_DATABASE_PATIENCE", "300ms")
+        .spawn()
+        .unwrap();
+    site.wait_for(|log| log.len() > 20).await;
+    wire.kill();
+    let (code, said) = ended(&child.wait_with_output().await.unwrap());
+    assert_eq!(code, 8, "{said}");
+    assert!(said.contains("nothing is lost"), "{said}");
+    // And so it is: with the database back, the next start does the rest.
+    let (code, said) = ended(&run(&db, &["crawl", "--delay", "0s", "--per-host", "4"]).await);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(
+        number(
+            &db.pool,
+            "select count(*) from pages where http_status = 200"
+        )
+        .await,
+        151
+    );
+    assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
 }

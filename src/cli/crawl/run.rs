@@ -63,15 +63,10 @@ pub(in crate::cli) async fn crawl(
     let crawl = join(config, &pool, &heart).await?;
     let ended = with(config, &pool, &crawl, order).await;
     // Also after an error: what this process had claimed is open again at once.
-    let left = crawl.leave().await;
+    crawl.leave().await;
     heart.close().await;
     pool.close().await;
-    let ended = ended?;
-    left.or_else(|error| match ended.exit {
-        Exit::DatabaseLost | Exit::DiskFull => Ok(()),
-        _ => Err(error),
-    })?;
-    Ok(ended)
+    ended
 }
 
 async fn join(config: &Config, pool: &PgPool, heart: &PgPool) -> anyhow::Result<Crawl> {

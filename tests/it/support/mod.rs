@@ -5,3 +5,4 @@ pub(crate) mod db;
 pub(crate) mod names;
 pub(crate) mod program;
 pub(crate) mod site;
+pub(crate) mod wire;
