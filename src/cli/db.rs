@@ -19,15 +19,15 @@ use crate::db::embedded::{Server, Status, StopMode, status, stop};
 pub struct DbArgs {
     #[command(subcommand)]
     command: DbCommand,
-
-    #[command(flatten)]
-    database: DatabaseArgs,
 }
 
 #[derive(Debug, Subcommand)]
 enum DbCommand {
     /// Start the embedded server and leave it running
-    Start,
+    Start {
+        #[command(flatten)]
+        database: DatabaseArgs,
+    },
     /// Stop the embedded server
     Stop {
         /// Also while other pgcrawl processes use it
@@ -35,17 +35,24 @@ enum DbCommand {
         /// They lose the database. What they had not committed is done again by the next run.
         #[arg(long)]
         force: bool,
+        #[command(flatten)]
+        database: DatabaseArgs,
     },
     /// Show whether the embedded server runs, and where
     Status {
         /// Print a JSON object
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        database: DatabaseArgs,
     },
     /// Print the database's URL, with its password
     ///
     /// For other programs of this machine. The server must run: see `db start`, or a crawl.
-    Url,
+    Url {
+        #[command(flatten)]
+        database: DatabaseArgs,
+    },
     /// Run psql on the crawl's database
     ///
     /// As a role that can only read; --write connects as the one that owns the crawl.
@@ -56,12 +63,26 @@ enum DbCommand {
         /// Passed on to psql
         #[arg(last = true, value_name = "ARGUMENT")]
         arguments: Vec<String>,
+        #[command(flatten)]
+        database: DatabaseArgs,
     },
+}
+
+impl DbCommand {
+    fn database(&self) -> &DatabaseArgs {
+        match self {
+            Self::Start { database }
+            | Self::Stop { database, .. }
+            | Self::Status { database, .. }
+            | Self::Url { database }
+            | Self::Psql { database, .. } => database,
+        }
+    }
 }
 
 impl DbArgs {
     pub(super) fn flags(&self) -> Vec<FlagValue> {
-        self.database.flags()
+        self.command.database().flags()
     }
 
     pub(super) async fn run(self, context: &Context) -> anyhow::Result<Exit> {
@@ -71,7 +92,7 @@ impl DbArgs {
             return on_a_foreign_server(&self.command, url.expose_secret());
         }
         match self.command {
-            DbCommand::Start => {
+            DbCommand::Start { .. } => {
                 settings.keep = true;
                 let server = Server::start(&settings).await.map_err(hinted)?;
                 output::say(format_args!(
@@ -83,7 +104,7 @@ impl DbArgs {
                 output::say("`pgcrawl db stop` stops it");
                 server.leave().await.map_err(hinted)?;
             }
-            DbCommand::Stop { force } => {
+            DbCommand::Stop { force, .. } => {
                 let mode = if force {
                     StopMode::Force
                 } else {
@@ -92,7 +113,7 @@ impl DbArgs {
                 let ran = stop(&settings, mode).await.map_err(hinted)?;
                 output::say(if ran { "stopped" } else { "it did not run" });
             }
-            DbCommand::Status { json } => {
+            DbCommand::Status { json, .. } => {
                 let status = status(&settings).await.map_err(hinted)?;
                 output::print(if json {
                     as_json(&status)?
@@ -100,24 +121,28 @@ impl DbArgs {
                     as_text(&status)
                 })?;
             }
-            DbCommand::Url => {
+            DbCommand::Url { database } => {
                 let status = status(&settings).await.map_err(hinted)?;
                 if status.running.is_none() {
                     return Err(anyhow::anyhow!("the embedded server does not run"))
                         .hint("`pgcrawl db start` starts it");
                 }
-                let opened = database::open(&self.database, context, Missing::Create).await?;
+                let opened = database::open(&database, context, Missing::Create).await?;
                 if let Some(server) = opened.server() {
-                    output::line(server.tcp_url(self.database.crawl()).expose_secret())?;
+                    output::line(server.tcp_url(database.crawl()).expose_secret())?;
                 }
                 opened.close().await?;
             }
-            DbCommand::Psql { write, arguments } => {
-                let opened = database::open(&self.database, context, Missing::Refuse).await?;
+            DbCommand::Psql {
+                write,
+                arguments,
+                database,
+            } => {
+                let opened = database::open(&database, context, Missing::Refuse).await?;
                 let access = if write { Access::Write } else { Access::Read };
                 let status = match opened.server() {
                     Some(server) => {
-                        let psql = server.psql(self.database.crawl(), access).map_err(hinted)?;
+                        let psql = server.psql(database.crawl(), access).map_err(hinted)?;
                         let mut command = tokio::process::Command::new(&psql.program);
                         command
                             .env("PGPASSFILE", &psql.pgpass)
@@ -138,7 +163,7 @@ impl DbArgs {
 /// With a URL there is nothing to start or to stop.
 fn on_a_foreign_server(command: &DbCommand, url: &str) -> anyhow::Result<Exit> {
     match command {
-        DbCommand::Url => output::line(url)?,
+        DbCommand::Url { .. } => output::line(url)?,
         DbCommand::Psql { arguments, .. } => {
             // Nothing of ours outlives it, so it may take our place.
             let error = Command::new("psql")
@@ -148,7 +173,7 @@ fn on_a_foreign_server(command: &DbCommand, url: &str) -> anyhow::Result<Exit> {
                 .exec();
             return Err(error).hint("is psql installed?");
         }
-        DbCommand::Start | DbCommand::Stop { .. } | DbCommand::Status { .. } => {
+        DbCommand::Start { .. } | DbCommand::Stop { .. } | DbCommand::Status { .. } => {
             return Err(anyhow::anyhow!(
                 "a database URL is set, so the embedded server is not used"
             ))
