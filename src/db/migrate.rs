@@ -17,7 +17,8 @@ static MIGRATOR: Migrator = sqlx::migrate!("./migrations");
 /// [`DbError::Newer`] for a database of a newer pgcrawl, [`DbError::Migrate`] for anything else.
 pub async fn migrate(pool: &PgPool) -> Result<(), DbError> {
     let mut connection = patient_connection(pool).await?;
-    let outcome = MIGRATOR.run(&mut connection).await;
+    // Not `run`, whose future is not `Send` over a borrowed connection.
+    let outcome = MIGRATOR.run_direct(None, &mut connection, false).await;
     // Closing gives up the advisory lock in any case, also after an error that skipped the unlocking.
     let closed = sqlx::Connection::close(connection).await;
     match outcome {

@@ -23,6 +23,9 @@ const GRACE: Duration = Duration::from_secs(5);
 /// How long to wait for the connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The embedded server's role that can only read.
+pub(crate) const READER: &str = "pgcrawl_read";
+
 /// What a statement may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
@@ -102,8 +105,10 @@ pub async fn query_text(
     let mut connection =
         connected.map_err(|error| DbError::from_connect(place(&options), error))?;
     if access == Access::Read {
-        // Without the membership we stay who we are; the transaction is read-only all the same.
-        let _ = connection.execute("set role pg_read_all_data").await;
+        if options.get_username() != READER {
+            // Without the membership we stay who we are; the transaction is read-only all the same.
+            let _ = connection.execute("set role pg_read_all_data").await;
+        }
         connection
             .execute("begin transaction read only")
             .await

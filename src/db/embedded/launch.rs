@@ -15,7 +15,7 @@ use super::error::EmbeddedError;
 use super::find::Installation;
 use super::home::{Home, available_bytes};
 use super::secrets::Secrets;
-use super::server::{Patience, Place};
+use super::server::{Patience, Place, remove_if_there};
 use super::state::{Answer, Endpoint, Phase, PidFile, knock};
 use super::{EmbeddedSettings, initdb};
 
@@ -55,6 +55,7 @@ pub(crate) async fn launch(
         };
         config::write(&pgdata, &place.user, installation, &variable)?;
         PidFile::disown(&pgdata)?;
+        remove_stale_sockets(&socket_folder)?;
         shorten_log(&place.home)?;
         let log_start = open_log(place)?;
         let mut pg_ctl = spawn(place, installation)?;
@@ -63,6 +64,8 @@ pub(crate) async fn launch(
             port,
         };
         if wait_until_ready(place, secrets, &endpoint, &mut pg_ctl).await? {
+            // The server has left it long ago; it would look again in a tenth of a second, and outlive us as a zombie.
+            let _ = pg_ctl.kill().await;
             return Ok(endpoint);
         }
         let said = log_tail(&place.home.log(), log_start);
@@ -151,6 +154,24 @@ fn choose_port(asked: Option<u16>, last: Option<u16>, tried: u32) -> Result<u16,
             "looking for a free port on",
             Path::new("127.0.0.1"),
         ))
+}
+
+/// Removes what a killed server left in its socket folder, which no other server uses. Like the pid file, the lock
+/// beside a socket keeps a server from starting while its number lives on as another process, or as a zombie.
+fn remove_stale_sockets(folder: &Path) -> Result<(), EmbeddedError> {
+    for entry in fs::read_dir(folder)
+        .map_err(EmbeddedError::io("reading", folder))?
+        .flatten()
+    {
+        if entry
+            .file_name()
+            .as_encoded_bytes()
+            .starts_with(b".s.PGSQL.")
+        {
+            remove_if_there(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Makes sure that the server's user can write the log, and returns where this start's part begins.

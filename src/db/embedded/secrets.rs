@@ -16,7 +16,7 @@ pub(crate) const SUPERUSER: &str = "postgres";
 /// The crawl's role: owns the crawls' databases, sees the statistics, and is no superuser.
 pub(crate) const WRITER: &str = "pgcrawl";
 /// The role of `sql` without `--write`: can read everything, and nothing else.
-pub(crate) const READER: &str = "pgcrawl_read";
+pub(crate) use crate::db::query::READER;
 
 /// Letters and digits of a password: 32 of 62 are 190 bits, and none needs escaping in a URL or in SQL.
 const PASSWORD_LENGTH: usize = 32;

@@ -132,7 +132,7 @@ impl Server {
             }
         }
         let secrets = Secrets::read(&place.home.pgpass())?;
-        let endpoint = match place.running(&secrets).await? {
+        let server = match place.running(&secrets).await? {
             Some(endpoint) => {
                 launch::shorten_log(&place.home)?;
                 Server {
@@ -168,10 +168,10 @@ impl Server {
             }
         };
         if settings.keep {
-            endpoint.keep()?;
+            server.keep()?;
         }
         drop(gate);
-        Ok(endpoint)
+        Ok(server)
     }
 
     /// Marks the server as one that outlives its users, until [`stop`](super::stop).
