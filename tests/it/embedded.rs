@@ -1,30 +1,66 @@
 //! The embedded server, in every state that one may find it in.
 
-use crate::support::db::TestDb;
+mod failures;
+mod guardian;
+mod sharing;
+mod users;
 
-#[tokio::test]
-async fn each_test_has_a_migrated_database_of_its_own() {
-    let (one, other) = tokio::join!(TestDb::new(), TestDb::new());
-    sqlx::raw_sql("create table t (x int)")
-        .execute(&one.pool)
+use std::path::Path;
+use std::time::Duration;
+
+use pgcrawl::db::embedded::{EmbeddedSettings, Server};
+use secrecy::{ExposeSecret, SecretString};
+use sqlx::{Connection, PgConnection};
+
+/// What a test waits for comes long before this, or never.
+const NEVER: Duration = Duration::from_secs(60);
+
+async fn start(dir: &Path) -> Server {
+    Server::start(&EmbeddedSettings::in_dir(dir))
+        .await
+        .expect("the server starts")
+}
+
+async fn connection(url: &SecretString) -> PgConnection {
+    PgConnection::connect(url.expose_secret())
+        .await
+        .expect("the server takes connections")
+}
+
+/// When the server was started: tells one run of it from another.
+async fn started_at(server: &Server) -> String {
+    server
+        .create_database("main")
+        .await
+        .expect("a database can be created");
+    let mut connection = connection(&server.url("main")).await;
+    let started = sqlx::query_scalar("select pg_postmaster_start_time()::text")
+        .fetch_one(&mut connection)
         .await
         .unwrap();
-    let exists = "select to_regclass('t') is not null";
-    assert!(
-        sqlx::query_scalar::<_, bool>(exists)
-            .fetch_one(&one.pool)
-            .await
-            .unwrap()
-    );
-    assert!(
-        !sqlx::query_scalar::<_, bool>(exists)
-            .fetch_one(&other.pool)
-            .await
-            .unwrap()
-    );
-    let migrated: i64 = sqlx::query_scalar("select count(*) from _sqlx_migrations")
-        .fetch_one(&one.pool)
-        .await
-        .unwrap();
-    assert!(migrated > 0);
+    connection.close().await.unwrap();
+    started
+}
+
+fn server_pid(dir: &Path) -> i32 {
+    let text = std::fs::read_to_string(dir.join("postgres/postmaster.pid")).unwrap();
+    text.lines().next().unwrap().parse().unwrap()
+}
+
+fn kill_9(pid: i32) {
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Waits until something has become true.
+async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = std::time::Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < NEVER, "waited in vain: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }

@@ -5,6 +5,7 @@
 
 mod config;
 mod crawl;
+mod db;
 mod embedded;
 mod fetch;
 mod floors;
