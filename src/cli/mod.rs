@@ -12,11 +12,16 @@ use crate::config::{FlagValue, Layers, Loaded};
 
 pub mod config;
 pub mod crawl;
+#[cfg(unix)]
+pub mod crawls;
 pub mod database;
 #[cfg(unix)]
 pub mod db;
 pub mod demo;
+#[cfg(unix)]
+pub mod doctor;
 mod exit;
+pub mod explain;
 pub mod fetch;
 pub mod flags;
 pub mod logging;
@@ -24,6 +29,7 @@ pub mod output;
 pub mod progress;
 pub mod seeds;
 pub mod sql;
+pub mod status;
 
 pub use exit::Exit;
 
@@ -82,17 +88,31 @@ pub enum Command {
     Crawl(Box<crawl::CrawlArgs>),
     /// Crawl a small site that this program serves itself, and look at the result
     Demo(demo::DemoArgs),
-    /// Fetch one URL as a crawl would, and print what is in it
-    Fetch(fetch::FetchArgs),
-    /// Show the configuration
-    Config(config::ConfigArgs),
+    /// Show how a crawl stands
+    Status(status::StatusArgs),
     /// Ask the database, one statement a call
     ///
     /// The table and view names are in docs/SQL.md; `select * from progress` is a beginning.
     Sql(sql::SqlArgs),
+    /// Say what pgcrawl thinks and knows of a URL
+    ///
+    /// Canonical form, scope, the line of robots.txt that decides, its task, its host and its last visit.
+    Explain(explain::ExplainArgs),
+    /// Fetch one URL as a crawl would, and print what is in it
+    Fetch(fetch::FetchArgs),
+    /// List the crawls of the embedded server, or drop one
+    #[cfg(unix)]
+    Crawls(crawls::CrawlsArgs),
     /// Start, stop and look at the embedded database server
     #[cfg(unix)]
     Db(db::DbArgs),
+    /// Look whether a crawl has what it needs
+    ///
+    /// Database, clock, disk, name look-up, limits of the process, identity. Exit code 1 if something does not work.
+    #[cfg(unix)]
+    Doctor(doctor::DoctorArgs),
+    /// Show the configuration
+    Config(config::ConfigArgs),
 }
 
 /// What a command gets from the door.
@@ -180,9 +200,15 @@ impl Command {
             Command::Demo(args) => args.flags(),
             Command::Fetch(args) => args.flags(),
             Command::Config(args) => args.flags(),
+            Command::Status(args) => args.flags(),
             Command::Sql(args) => args.flags(),
             #[cfg(unix)]
             Command::Db(args) => args.flags(),
+            #[cfg(unix)]
+            Command::Crawls(args) => args.flags(),
+            Command::Explain(args) => args.flags(),
+            #[cfg(unix)]
+            Command::Doctor(args) => args.flags(),
         }
     }
 
@@ -192,9 +218,15 @@ impl Command {
             Command::Demo(args) => args.run(context).await,
             Command::Fetch(args) => args.run(context).await,
             Command::Config(args) => args.run(context),
+            Command::Status(args) => args.run(context).await,
             Command::Sql(args) => args.run(context).await,
             #[cfg(unix)]
             Command::Db(args) => args.run(context).await,
+            #[cfg(unix)]
+            Command::Crawls(args) => args.run(context).await,
+            Command::Explain(args) => args.run(context).await,
+            #[cfg(unix)]
+            Command::Doctor(args) => args.run(context).await,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use comfy_table::{ContentArrangement, Table};
+use secrecy::SecretString;
 use serde_json::value::RawValue;
 use sqlx::postgres::{PgDatabaseError, PgErrorPosition};
 
@@ -18,6 +19,9 @@ const TABLE_ROWS: usize = 1_000;
 
 /// Text that is printed at once: each print is a write and a redrawn progress line.
 const PRINT_BYTES: usize = 64 << 10;
+
+/// The limit of a question that the program asks by itself.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Flags of `sql`.
 #[derive(Debug, Args)]
@@ -97,6 +101,19 @@ impl SqlArgs {
             _ => Format::Table,
         }
     }
+}
+
+/// Asks one question and prints its answer as a table.
+///
+/// # Errors
+/// The statement fails, or standard output cannot be written.
+pub(super) async fn show(url: &SecretString, statement: &str) -> anyhow::Result<()> {
+    let mut printer = Printer::new(Format::Table, io::stdout().is_terminal());
+    let mut receive = |part: Part<'_>| match printer.take(part)? {
+        Some(text) => output::print(text),
+        None => Ok(()),
+    };
+    Ok(query_text(url, Access::Read, statement, DEFAULT_TIMEOUT, &mut receive).await?)
 }
 
 /// The server's own words about a statement, and the way out of the refusals that people will meet.

@@ -5,15 +5,25 @@
 
 use clap::Args;
 
-use super::{Context, Exit, output};
+use super::crawl::{Order, crawl};
+use super::database::{self, DatabaseArgs, Missing, Opened};
+use super::output::WithHint;
+use super::seeds::Source;
+use super::{Context, Exit, output, sql};
+use crate::canon::PageUrl;
 use crate::config::FlagValue;
 
 mod prose;
+mod questions;
 mod serve;
 mod site;
 mod verdict;
 
+use questions::{QUESTIONS, Question};
 use serve::Server;
+
+/// The demo's crawl on the embedded server.
+const CRAWL: &str = "demo";
 
 /// Flags of `demo`.
 #[derive(Debug, Args)]
@@ -24,22 +34,114 @@ pub struct DemoArgs {
     /// asked for is what should have been.
     #[arg(long)]
     serve: bool,
+
+    #[command(flatten)]
+    database: DatabaseArgs,
 }
 
 impl DemoArgs {
     pub(super) fn flags(&self) -> Vec<FlagValue> {
-        Vec::new()
+        // Whatever a pgcrawl.toml says: what is owed to the site was worked out for these. The delay is short because the
+        // servers are our own.
+        let own = [
+            ("politeness.delay", "15ms"),
+            ("politeness.per_host", "1"),
+            ("crawl.scope", "host"),
+            ("crawl.max_depth", "20"),
+            ("crawl.max_pages", "none"),
+            ("crawl.max_duration", "none"),
+            ("crawl.obey_robots", "true"),
+            ("fetch.proxy", "none"),
+        ];
+        let own = own
+            .into_iter()
+            .map(|(key, value)| FlagValue::new("demo", key, value));
+        own.chain(self.database.flags()).collect()
     }
 
-    pub(super) async fn run(self, _context: &Context) -> anyhow::Result<Exit> {
+    pub(super) async fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let server = Server::start().await?;
         output::say(format_args!("serving {}", verdict::inventory(&server.site)));
-        for base in &server.bases {
+        for base in server.seeds() {
             output::say(format_args!("  {base}/"));
         }
-        tokio::signal::ctrl_c().await?;
-        judge(&server)
+        if self.serve {
+            tokio::signal::ctrl_c().await?;
+            return judge(&server);
+        }
+        let opened = self.open(context).await?;
+        let ended = visit(context, &opened, &server).await;
+        opened.close().await?;
+        ended
     }
+
+    /// Opens a database without a crawl: a new one of the embedded server, or the operator's if it is empty.
+    async fn open(&self, context: &Context) -> anyhow::Result<Opened> {
+        let mut args = self.database.clone();
+        if context.loaded.config.database.url.is_none() {
+            args.crawl.get_or_insert_with(|| CRAWL.to_owned());
+        }
+        let opened = database::open(&args, context, Missing::Create).await?;
+        #[cfg(unix)]
+        if let Some(server) = opened.server() {
+            server
+                .drop_database(args.crawl())
+                .await
+                .map_err(database::hinted)?;
+            server
+                .create_database(args.crawl())
+                .await
+                .map_err(database::hinted)?;
+            return Ok(opened);
+        }
+        let pool = opened.pool().await?;
+        let status = crate::status::status(&pool).await;
+        pool.close().await;
+        match status?.tasks {
+            0 => Ok(opened),
+            tasks => Err(anyhow::anyhow!(
+                "the database holds a crawl of {tasks} tasks"
+            ))
+            .hint("the demo wants an empty one; unset DATABASE_URL to use the embedded server"),
+        }
+    }
+}
+
+/// Crawls the site, judges the crawl, and asks the database about it.
+async fn visit(context: &Context, opened: &Opened, server: &Server) -> anyhow::Result<Exit> {
+    let seeds = server
+        .seeds()
+        .map(|base| PageUrl::parse(base).map(Source::Url));
+    let order = Order {
+        sources: seeds.collect::<Result<_, _>>()?,
+        refresh: false,
+        quiet: context.quiet,
+        crawl: Some(CRAWL.to_owned()),
+    };
+    let ended = crawl(&context.loaded.config, opened, order).await?;
+    if ended.exit != Exit::Finished {
+        return Ok(ended.exit);
+    }
+    let pool = opened.pool().await?;
+    let status = crate::status::status(&pool).await;
+    pool.close().await;
+    output::line("")?;
+    let judged = match verdict::miscounted(&server.site, &status?) {
+        None => judge(server)?,
+        Some(complaint) => {
+            output::line(complaint)?;
+            Exit::Error
+        }
+    };
+    for Question {
+        words,
+        sql: statement,
+    } in QUESTIONS
+    {
+        output::line(format_args!("\n{words}\n\n{statement};\n"))?;
+        sql::show(&opened.reader_url, statement).await?;
+    }
+    Ok(judged)
 }
 
 /// Prints whether the site was asked for exactly what it should have been.

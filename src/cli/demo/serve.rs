@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::site::{HOSTS, Owed, Site};
+use super::site::{HOSTS, NEIGHBOUR, Owed, Site};
 
 /// The ports of `seeds/demo.txt`, and the neighbour's.
 const PORTS: [u16; HOSTS] = [8601, 8602, 8603, 8604];
@@ -74,6 +74,11 @@ impl Server {
             });
         }
         Ok(server)
+    }
+
+    /// Returns the addresses of the hosts that are to be crawled.
+    pub(super) fn seeds(&self) -> impl Iterator<Item = &str> {
+        self.bases[..NEIGHBOUR].iter().map(String::as_str)
     }
 
     /// Returns how often each path and query of each host was asked for until now.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::site::{HOSTS, Owed, Site};
+use crate::status::Status;
 
 /// A path that was asked for too often or too seldom.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +44,25 @@ pub(super) fn faults(
         }
     }
     faults
+}
+
+/// Compares what the database holds with what the site does; says where they differ.
+pub(super) fn miscounted(site: &Site, status: &Status) -> Option<String> {
+    let visited = [Owed::Page, Owed::Redirect, Owed::Broken, Owed::Busy]
+        .map(|owed| site.count(owed))
+        .iter()
+        .sum();
+    let expected = [
+        ("done", status.done, visited),
+        ("excluded", status.excluded, site.count(Owed::Forbidden)),
+        ("failed", status.failed, 0),
+        ("new", status.new, 0),
+        ("claimed", status.claimed, 0),
+    ];
+    let wrong = expected
+        .into_iter()
+        .find(|(_, found, owed)| usize::try_from(*found) != Ok(*owed));
+    wrong.map(|(word, found, owed)| format!("{found} tasks are {word}, and {owed} should be"))
 }
 
 /// Says what the site holds.

@@ -141,7 +141,7 @@ fn an_argument_is_a_file_a_url_or_a_mistake_that_is_named() {
     }
     for path in [
         "seeds/exmaple.txt",
-        "./seeds",
+        "./nosuch",
         "../x",
         "/nowhere/seeds",
         "list",
