@@ -6,6 +6,7 @@
 mod config;
 mod crawl;
 mod db;
+mod door;
 mod embedded;
 mod fetch;
 mod floors;
