@@ -9,5 +9,6 @@ fn sessions() {
         .env("PGCRAWL_LOG_LEVEL", "")
         .env("DATABASE_URL", "")
         .env("NO_COLOR", "1")
+        .env("COLUMNS", "100")
         .case("tests/cli/*.trycmd");
 }

@@ -38,6 +38,12 @@ pub struct CrawlFlags {
     #[arg(long, help_heading = "What to crawl")]
     pub store_bodies: bool,
 
+    /// How long in-flight work may take after the first Ctrl-C
+    ///
+    /// A second Ctrl-C leaves at once; neither loses anything. Key shutdown.grace, default 25s.
+    #[arg(long, value_name = "TIME", help_heading = "What to crawl")]
+    pub grace: Option<String>,
+
     /// URL or mail address for those whose site is crawled
     ///
     /// It becomes part of the User-Agent header. Needed for several sites and for scope site or any. Key
@@ -85,12 +91,6 @@ pub struct CrawlFlags {
     /// How requests leave
     #[command(flatten)]
     pub fetch: FetchFlags,
-
-    /// How long in-flight work may take after the first Ctrl-C
-    ///
-    /// A second Ctrl-C leaves at once; neither loses anything. Key shutdown.grace, default 25s.
-    #[arg(long, value_name = "TIME", help_heading = "Requests")]
-    pub grace: Option<String>,
 }
 
 /// Flags of the commands that fetch.

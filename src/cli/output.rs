@@ -65,12 +65,12 @@ pub fn print(data: impl Display) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// As [`print`].
+/// As [`print()`].
 pub fn line(data: impl Display) -> io::Result<()> {
     print(format_args!("{data}\n"))
 }
 
-/// Returns standard output for results of any length. Errors of writing to it are treated as those of [`print`].
+/// Returns standard output for results of any length. Errors of writing to it are treated as those of [`print()`].
 pub fn stdout() -> impl Write {
     io::BufWriter::new(io::stdout().lock())
 }
@@ -145,6 +145,11 @@ pub fn confirm(question: &str) -> anyhow::Result<bool> {
         answer.trim().to_ascii_lowercase().as_str(),
         "y" | "yes"
     ))
+}
+
+/// Says whether standard output is a terminal, which has a width and a person before it.
+pub fn is_terminal() -> bool {
+    io::stdout().is_terminal()
 }
 
 /// Says whether colours are welcome there (<https://no-color.org>).

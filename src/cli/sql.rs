@@ -1,6 +1,6 @@
 //! `pgcrawl sql`: one statement and its answer, as a table, JSON lines or CSV.
 
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, Read, Write};
 use std::time::Duration;
 
 use clap::Args;
@@ -74,7 +74,7 @@ impl SqlArgs {
             true => (&opened.url, Access::Write),
             false => (&opened.reader_url, Access::Read),
         };
-        let mut printer = Printer::new(self.format(), io::stdout().is_terminal());
+        let mut printer = Printer::new(self.format(), output::is_terminal());
         let mut waiting = String::new();
         let mut receive = |part: Part<'_>| {
             let ends = matches!(part, Part::End(_));
@@ -108,7 +108,7 @@ impl SqlArgs {
 /// # Errors
 /// The statement fails, or standard output cannot be written.
 pub(super) async fn show(url: &SecretString, statement: &str) -> anyhow::Result<()> {
-    let mut printer = Printer::new(Format::Table, io::stdout().is_terminal());
+    let mut printer = Printer::new(Format::Table, output::is_terminal());
     let mut receive = |part: Part<'_>| match printer.take(part)? {
         Some(text) => output::print(text),
         None => Ok(()),

@@ -12,5 +12,6 @@ mod fetch;
 mod floors;
 mod frontier;
 mod processes;
+mod readme;
 mod scale;
 mod support;

@@ -60,6 +60,12 @@ impl DemoArgs {
     }
 
     pub(super) async fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        if let Some(name) = &self.database.crawl {
+            // It is deleted first: a slip must not cost somebody a crawl.
+            return Err(anyhow::anyhow!("the demo's crawl is not called {name:?}")).hint(format!(
+                "leave --crawl out: it is called {CRAWL:?}, and made anew each time"
+            ));
+        }
         let server = Server::start().await?;
         output::say(format_args!("serving {}", verdict::inventory(&server.site)));
         for base in server.seeds() {
@@ -77,10 +83,11 @@ impl DemoArgs {
 
     /// Opens a database without a crawl: a new one of the embedded server, or the operator's if it is empty.
     async fn open(&self, context: &Context) -> anyhow::Result<Opened> {
-        let mut args = self.database.clone();
-        if context.loaded.config.database.url.is_none() {
-            args.crawl.get_or_insert_with(|| CRAWL.to_owned());
-        }
+        let embedded = context.loaded.config.database.url.is_none();
+        let args = DatabaseArgs {
+            crawl: embedded.then(|| CRAWL.to_owned()),
+            ..self.database.clone()
+        };
         let opened = database::open(&args, context, Missing::Create).await?;
         #[cfg(unix)]
         if let Some(server) = opened.server() {
