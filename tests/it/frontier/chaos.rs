@@ -1,7 +1,6 @@
 //! Whole crawls by eight crawlers that die and hang, on few and on many hosts: the invariants hold.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use super::crawlers::{Findings, Trial};
 use super::web::Delays;
@@ -18,7 +17,9 @@ async fn the_invariants_hold_on_one_host_that_all_share() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_invariants_hold_on_hosts_with_and_without_a_delay() {
-    let findings = Trial::new(40, 1_600, Delays::Mixed).run().await;
+    let mut trial = Trial::new(40, 1_600, Delays::Mixed);
+    trial.slow = true;
+    let findings = trial.run().await;
     assert_held(&findings);
     assert!(
         findings.least_gap.is_some(),
@@ -40,8 +41,5 @@ async fn the_invariants_hold_where_robots_txt_names_the_delays() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_invariants_hold_on_three_thousand_small_hosts() {
-    let mut trial = Trial::new(3_000, 6_000, Delays::None);
-    trial.slow = true;
-    trial.rough = Duration::from_secs(2);
-    assert_held(&trial.run().await);
+    assert_held(&Trial::new(3_000, 6_000, Delays::None).run().await);
 }

@@ -49,6 +49,8 @@ pub(super) struct Trial {
     pub(super) changed: Changed,
     /// The crawl must end in this time.
     pub(super) limit: Duration,
+    /// What is expected to break, with a guard removed: the trial ends when one of it is seen.
+    pub(super) expected: &'static [&'static str],
 }
 
 impl Trial {
@@ -63,6 +65,7 @@ impl Trial {
             slow: false,
             changed: Changed::default(),
             limit: Duration::from_secs(60),
+            expected: &[],
         }
     }
 
@@ -82,14 +85,15 @@ impl Trial {
         });
         let finished = supervise(&db, &trial, &shared).await;
         until_alone(&db).await;
-        let mut findings = Findings::default();
+        let mut findings = Findings::at_any_time(&db.pool, &shared).await;
         if !finished {
             findings.broken("a crawl that does not end", 1);
         }
-        findings.deadlocks(deadlocks(&db.pool).await - before);
-        findings.log(&shared, &trial);
+        if !findings.broken.contains_key(DEADLOCK) {
+            findings.broken(DEADLOCK, deadlocks(&db.pool).await - before);
+        }
         findings
-            .database(&db.pool, &shared.web, &seeds, finished)
+            .at_rest(&db.pool, &shared.web, &seeds, finished)
             .await;
         findings
     }
@@ -143,6 +147,9 @@ impl Trial {
     }
 }
 
+/// What the server or a crawler saw of one.
+const DEADLOCK: &str = "a deadlock";
+
 /// Each end of a visit, as the database had it.
 const AUDIT: &str = "
 create table audit (task_id bigint, claim_version int, final boolean);
@@ -176,7 +183,7 @@ struct Shared {
 struct Log {
     fetches: Vec<Fetch>,
     refused: u64,
-    deadlocks: u64,
+    deadlocks: i64,
     unexpected: Vec<String>,
     last_progress: Option<Boottime>,
 }
@@ -195,6 +202,7 @@ async fn supervise(db: &TestDb, trial: &Arc<Trial>, shared: &Arc<Shared>) -> boo
         tokio::spawn(async move {
             let settings = DbSettings {
                 max_connections: 2,
+                application_name: "crawler".to_owned(),
                 ..DbSettings::default()
             };
             let pool = pgcrawl::db::connect(&url, &settings).await.unwrap();
@@ -205,6 +213,7 @@ async fn supervise(db: &TestDb, trial: &Arc<Trial>, shared: &Arc<Shared>) -> boo
         })
     };
     let mut rng = StdRng::seed_from_u64(1);
+    let mut look_at = shared.began;
     let mut crawlers: Vec<_> = (0..CRAWLERS).map(start).collect();
     loop {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -218,20 +227,36 @@ async fn supervise(db: &TestDb, trial: &Arc<Trial>, shared: &Arc<Shared>) -> boo
             }
             disturb(&db.pool, &mut rng).await;
         } else {
-            sqlx::query("update hosts set deferred_until = null where deferred_until = 'infinity'")
+            // In order, like all that lock several hosts: else it deadlocks with those that wake them.
+            sqlx::query("update hosts set deferred_until = null where id in (select id from hosts where deferred_until = 'infinity' order by id for no key update)")
                 .execute(&db.pool)
                 .await
                 .unwrap();
         }
         let ended = crawlers.iter().all(tokio::task::JoinHandle::is_finished);
+        let patience = if trial.expected.is_empty() {
+            4 * LEASE
+        } else {
+            2 * LEASE
+        };
         let stuck = !rough
             && shared
                 .log
                 .lock()
                 .unwrap()
                 .last_progress
-                .is_some_and(|at| at.elapsed() > 4 * LEASE);
-        if ended || stuck || shared.began.elapsed() > trial.limit {
+                .is_some_and(|at| at.elapsed() > patience);
+        let seen = if Boottime::now() > look_at && !trial.expected.is_empty() {
+            look_at = Boottime::now() + Duration::from_millis(300);
+            let findings = Findings::at_any_time(&db.pool, shared).await;
+            trial
+                .expected
+                .iter()
+                .any(|what| findings.broken.contains_key(*what))
+        } else {
+            false
+        };
+        if ended || stuck || seen || shared.began.elapsed() > trial.limit {
             shared.over.store(true, Ordering::Relaxed);
             for crawler in crawlers {
                 crawler.await.expect("no crawler panics");
@@ -337,7 +362,7 @@ impl Crawler {
             let over = self.stock.iter().any(Slot::is_over);
             let late = now >= finish_at || over;
             if self.results.len() >= BATCH || late && !self.results.is_empty() {
-                self.hang(0.02).await;
+                self.hang(0.06).await;
                 self.finish().await;
                 finish_at = Boottime::now() + Duration::from_millis(60);
             }
@@ -618,7 +643,7 @@ impl Crawler {
                 })
             })
             .collect();
-        self.hang(0.02).await;
+        self.hang(0.04).await;
         self.protocol.release(self.worker, &holds).await;
     }
 }
@@ -651,50 +676,15 @@ impl Findings {
         }
     }
 
-    fn deadlocks(&mut self, times: i64) {
-        self.broken("a deadlock", times);
-    }
-
-    /// What the crawlers noted.
-    fn log(&mut self, shared: &Shared, trial: &Trial) {
-        let mut log = shared.log.lock().unwrap();
-        self.refused = log.refused;
-        for error in &log.unexpected {
-            self.broken(error, 1);
-        }
-        log.fetches.sort_by_key(|fetch| (fetch.host, fetch.start));
-        let mut last: Option<(u32, Boottime)> = None;
-        // A fetch that ended after its deadline was stopped in its middle, which nobody can prevent.
-        for fetch in log
-            .fetches
-            .iter()
-            .filter(|fetch| fetch.end <= fetch.deadline)
-        {
-            let delay = shared.web.delay(fetch.host);
-            if let Some((host, end)) = last.filter(|(host, _)| *host == fetch.host)
-                && !delay.is_zero()
-            {
-                let gap = (fetch.start - end).as_secs_f64() / delay.as_secs_f64();
-                self.least_gap = Some(self.least_gap.map_or(gap, |least| least.min(gap)));
-                self.broken("two fetches too close on a host", i64::from(gap < 1.0));
-                last = Some((host, end.max(fetch.end)));
-            } else {
-                last = Some((fetch.host, fetch.end));
-            }
-        }
-        if trial.robots {
-            let hosts: HashSet<u32> = log.fetches.iter().map(|fetch| fetch.host).collect();
-            assert!(!hosts.is_empty(), "nothing was fetched");
-        }
-    }
-
-    /// What the database shows.
-    async fn database(&mut self, pool: &PgPool, web: &Web, seeds: &[Place], finished: bool) {
-        for broken in broken_invariants(pool).await {
-            let what = broken.split(": ").next().unwrap_or_default().to_owned();
-            self.broken(&what, 1);
-        }
+    /// What must not be seen at any time.
+    async fn at_any_time(pool: &PgPool, shared: &Shared) -> Findings {
+        let mut findings = Findings::default();
+        findings.log(shared);
         for (what, sql) in [
+            (
+                "a host asleep with new tasks",
+                "select count(*) from hosts h where not has_new and exists (select from tasks t where t.host_id = h.id and t.status = 'new')",
+            ),
             (
                 "a task finished more than once",
                 "select count(*) from (select from audit where final group by task_id having count(*) > 1) s",
@@ -713,12 +703,51 @@ impl Findings {
             ),
             (
                 "a host that is stuck",
-                "select count(*) from hosts where ready_at > now() + interval '1 minute'",
+                "select count(*) from hosts where ready_at > now() + interval '1 minute' and ready_at < 'infinity'",
             ),
         ] {
-            self.broken(what, number(pool, sql).await);
+            findings.broken(what, number(pool, sql).await);
         }
-        self.visits = number(pool, "select count(*) from audit").await;
+        findings.visits = number(pool, "select count(*) from audit").await;
+        findings
+    }
+
+    /// What the crawlers noted.
+    fn log(&mut self, shared: &Shared) {
+        let mut log = shared.log.lock().unwrap();
+        self.refused = log.refused;
+        self.broken(DEADLOCK, log.deadlocks);
+        for error in &log.unexpected {
+            self.broken(error, 1);
+        }
+        log.fetches.sort_by_key(|fetch| (fetch.host, fetch.start));
+        let mut last: Option<(u32, Boottime)> = None;
+        // A fetch that ended after its deadline was stopped in its middle, which nobody can prevent.
+        for fetch in log
+            .fetches
+            .iter()
+            .filter(|fetch| fetch.end <= fetch.deadline)
+        {
+            let delay = shared.web.delay(fetch.host);
+            let before = last.filter(|(host, _)| *host == fetch.host && !delay.is_zero());
+            if let Some((_, end)) = before {
+                let gap = (fetch.start - end).as_secs_f64() / delay.as_secs_f64();
+                self.least_gap = Some(self.least_gap.map_or(gap, |least| least.min(gap)));
+                self.broken("two fetches too close on a host", i64::from(gap < 1.0));
+            }
+            last = Some((
+                fetch.host,
+                before.map_or(fetch.end, |(_, end)| end.max(fetch.end)),
+            ));
+        }
+    }
+
+    /// What the database shows when the crawl has ended.
+    async fn at_rest(&mut self, pool: &PgPool, web: &Web, seeds: &[Place], finished: bool) {
+        for broken in broken_invariants(pool).await {
+            let what = broken.split(": ").next().unwrap_or_default().to_owned();
+            self.broken(&what, 1);
+        }
         if finished {
             self.ends(pool, web, seeds).await;
         }
@@ -749,18 +778,16 @@ impl Findings {
     }
 }
 
-/// Waits until no other connection of the database is left: with the last one its statistics are written.
+/// Waits until the crawlers' connections are gone: with their end they have written their statistics.
 async fn until_alone(db: &TestDb) {
-    let others = "select count(*) from pg_stat_activity where datname = current_database() and backend_type = 'client backend' and application_name = 'pgcrawl' and pid <> pg_backend_pid()";
-    let keep = db.pool.options().get_max_connections();
-    for _ in 0..200 {
-        if number(&db.pool, others).await < i64::from(keep)
-            && db.pool.num_idle() as i64 > number(&db.pool, others).await
-        {
+    let others = "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'crawler'";
+    for _ in 0..1_000 {
+        if number(&db.pool, others).await == 0 {
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+    panic!("connections of crawlers are left");
 }
 
 async fn deadlocks(pool: &PgPool) -> i64 {

@@ -164,7 +164,7 @@ fn task_of(row: &PgRow) -> Option<ClaimedTask> {
 
 /// Runs a finish statement as the frontier does.
 pub(super) async fn finish(
-    pool: &PgPool,
+    db: impl sqlx::PgExecutor<'_>,
     sql: &str,
     worker: WorkerId,
     batch: &[Finish],
@@ -253,7 +253,7 @@ pub(super) async fn finish(
         .bind(column(&links, |(_, link)| {
             link.excluded.as_ref().map(|(_, detail)| detail.clone())
         }))
-        .fetch_all(pool)
+        .fetch_all(db)
         .await
 }
 
