@@ -19,7 +19,7 @@ pub(super) enum RobotsNews {
         delay: Duration,
         ended: Boottime,
     },
-    /// It could not be had: the host waits, or was given up. With the end of the fetch.
+    /// The host waits, or was given up: it could not be had, or it names a delay that others do not keep yet. With the end of the fetch.
     Deferred { ended: Boottime },
     /// The deadline was too near to ask, or the crawl is being left.
     NotAsked,
@@ -83,7 +83,12 @@ async fn store(
         body: body.map(<[u8]>::to_vec),
         ttl,
     };
-    let delay = cx.frontier.store_robots(host, &row).await?;
+    let Some(delay) = cx.frontier.store_robots(host, &row).await? else {
+        tracing::debug!(host = %key, "robots.txt names a delay; the host rests until nobody fetches without it");
+        return Ok(RobotsNews::Deferred {
+            ended: fetched.ended,
+        });
+    };
     tracing::debug!(host = %key, http.response.status_code = fetched.status, delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX), "robots.txt is known");
     Ok(RobotsNews::Known {
         robots,

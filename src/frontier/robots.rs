@@ -42,8 +42,13 @@ pub struct RobotsRow {
 }
 
 impl Frontier {
-    /// Stores a robots.txt answer. Answers the delay of the host from now on.
-    pub async fn store_robots(&self, host: HostId, robots: &StoredRobots) -> Result<Duration> {
+    /// Stores a robots.txt answer. Answers the delay of the host from now on; `None` where the host is held no more, so that nothing
+    /// further may be fetched for the claim: a delay appeared while others may be fetching without a hold, and their leases end first.
+    pub async fn store_robots(
+        &self,
+        host: HostId,
+        robots: &StoredRobots,
+    ) -> Result<Option<Duration>> {
         let settings = self.settings();
         let delay = run!(self, "store_robots", async |db| {
             sqlx::query_file_scalar!(
@@ -65,7 +70,7 @@ impl Frontier {
             .fetch_one(db)
             .await
         })?;
-        Ok(Duration::from_millis(u64::from(delay.unsigned_abs())))
+        Ok(delay.map(|ms| Duration::from_millis(u64::from(ms.unsigned_abs()))))
     }
 
     /// Notes that robots.txt could not be had: the host waits, and after `tries` waits in a row it is given up. Answers whether it is now.

@@ -1,8 +1,9 @@
 -- A robots.txt answer that settles what may be fetched. $1 host, $2 http status, $3 hops, $4 Crawl-delay in ms, $5 class of the error,
 -- $6 final url, $7 sitemaps, $8 body, $9 ms for which it counts, $10 the crawl's delay in ms, $11 lease in ms.
 --
--- A delay that appears on a host that was fetched without a hold first waits until those leases are over; a host whose robots.txt was never
--- fetched before was always held.
+-- A delay that appears on a host that was fetched without a hold first waits until those leases are over, and the hold ends: its holder
+-- would fetch beside them, and its release would cut the wait. A host whose robots.txt was never fetched before was always held.
+-- Answers the delay from now on; null where nobody holds the host.
 with stored as (
     insert into robots (host_id, http_status, hops, crawl_delay_ms, error, final_url, sitemaps, body)
     values ($1, $2, $3, $4, $5, $6, $7, $8)
@@ -24,6 +25,11 @@ set crawl_delay_ms  = $4,
                                 and coalesce(delay_ms, greatest($10::int, $4)) > 0
                            then greatest(polite_at, now() + make_interval(secs => ($11::int + $4) / 1000.0))
                            else polite_at end,
+    held_by         = case when robots_until is not null
+                                and coalesce(delay_ms, greatest($10::int, crawl_delay_ms)) = 0
+                                and coalesce(delay_ms, greatest($10::int, $4)) > 0
+                           then null
+                           else held_by end,
     robots_until    = now() + make_interval(secs => $9::bigint / 1000.0)
 where id = $1
-returning coalesce(delay_ms, greatest($10::int, crawl_delay_ms)) as "delay!"
+returning case when held_by is not null then coalesce(delay_ms, greatest($10::int, crawl_delay_ms)) end as "delay?"

@@ -509,6 +509,10 @@ impl Crawler {
             .unwrap();
         let slot = &mut self.stock[at];
         slot.robots_due = false;
+        let Some(delay) = delay else {
+            slot.closed = true;
+            return;
+        };
         slot.delay = delay;
         slot.next = end + delay;
         if delay.is_zero()

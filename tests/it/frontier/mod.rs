@@ -64,11 +64,6 @@ impl Ground {
         Ground { db, frontier }
     }
 
-    /// The same database with other settings.
-    fn differently(&self, settings: FrontierSettings) -> Frontier {
-        Frontier::new(self.db.pool.clone(), settings)
-    }
-
     async fn worker(&self, name: &str) -> WorkerId {
         self.frontier.join(&identity(name)).await.unwrap()
     }
