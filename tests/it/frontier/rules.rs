@@ -1,1 +1,96 @@
+//! What all processes of a crawl agree on, also when they begin it at once.
 
+use futures_util::future::join_all;
+use pgcrawl::db::{DbSettings, connect, migrate};
+use pgcrawl::frontier::{Frontier, FrontierError};
+
+use super::{Ground, identity, settings};
+use crate::support::db::bare_database;
+
+#[tokio::test]
+async fn another_scope_or_canonicaliser_is_refused() {
+    let ground = Ground::new().await;
+    assert_eq!(ground.frontier.scope().await.unwrap(), None);
+    ground.frontier.open(1, "host").await.unwrap();
+    ground.frontier.open(1, "host").await.unwrap();
+    for (version, scope, says) in [
+        (
+            1,
+            "any",
+            "this crawl has the scope host, and any was asked for",
+        ),
+        (
+            2,
+            "host",
+            "this crawl has canonical URLs of version 1, and 2 was asked for",
+        ),
+    ] {
+        let error = ground.frontier.open(version, scope).await.unwrap_err();
+        assert!(matches!(error, FrontierError::Differs { .. }));
+        assert_eq!(error.to_string(), says);
+    }
+    assert_eq!(
+        ground.frontier.scope().await.unwrap().as_deref(),
+        Some("host")
+    );
+}
+
+#[tokio::test]
+async fn rules_are_read_page_by_page_and_kept_once() {
+    let ground = Ground::new().await;
+    let rules: Vec<(String, String)> = (0..10_050)
+        .map(|n| (format!("h{n}.example"), format!("h{n}.example")))
+        .collect();
+    ground.frontier.add_rules(&rules, "seed").await.unwrap();
+    ground
+        .frontier
+        .add_rules(&rules[..3], "redirect")
+        .await
+        .unwrap();
+    let first = ground.frontier.rules_after(0).await.unwrap();
+    assert_eq!(first.len(), 10_000);
+    let rest = ground.frontier.rules_after(first[9_999].id).await.unwrap();
+    assert_eq!(rest.len(), 50);
+    assert!(first.iter().chain(&rest).map(|rule| rule.id).is_sorted());
+    let mut read: Vec<_> = first
+        .into_iter()
+        .chain(rest)
+        .map(|rule| (rule.rule, rule.host))
+        .collect();
+    let mut all = rules;
+    read.sort_unstable();
+    all.sort_unstable();
+    assert!(read == all);
+}
+
+#[tokio::test]
+async fn eight_processes_begin_a_crawl_at_once_on_an_empty_database() {
+    let url = bare_database("UTF8").await;
+    let begin = async |number: usize| {
+        let settings = DbSettings {
+            max_connections: 2,
+            ..DbSettings::default()
+        };
+        let pool = connect(&url, &settings).await.unwrap();
+        migrate(&pool).await.unwrap();
+        let frontier = Frontier::new(pool, super::settings());
+        frontier.open(1, "host").await.unwrap();
+        let rule = ("a.example".to_owned(), "a.example".to_owned());
+        frontier.add_rules(&[rule], "seed").await.unwrap();
+        let me = identity(&format!("process {number}"));
+        let worker = frontier.join(&me).await.unwrap();
+        let seed = super::url("https://a.example/");
+        (
+            worker.0,
+            frontier.enqueue_seeds(worker, &[seed]).await.unwrap(),
+        )
+    };
+    let (mut workers, fresh): (Vec<i32>, Vec<u64>) =
+        join_all((0..8).map(begin)).await.into_iter().unzip();
+    workers.sort_unstable();
+    workers.dedup();
+    assert_eq!((workers.len(), fresh.iter().sum()), (8, 1_u64));
+    let pool = connect(&url, &DbSettings::default()).await.unwrap();
+    let frontier = Frontier::new(pool, settings());
+    assert_eq!(frontier.rules_after(0).await.unwrap().len(), 1);
+}
