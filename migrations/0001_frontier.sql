@@ -286,7 +286,7 @@ begin
           where id = any (host_ids)
             and has_new
             and (low_priority, low_id) > ('-32768'::smallint, 0)
-            and exists (select from tasks t where t.host_id = hosts.id and t.status = 'new')
+            and exists (select from tasks t where t.host_id = hosts.id and t.status = 'new' offset 0)    -- else a plan may read all new tasks
           order by id
           for no key update skip locked) s
     where h.id = any (host_ids)
@@ -308,7 +308,7 @@ begin
         low_priority = '-32768',
         low_id       = 0
     where h.id = any (locked)
-      and not exists (select from tasks t where t.host_id = h.id and t.status = 'new');
+      and not exists (select from tasks t where t.host_id = h.id and t.status = 'new' offset 0);
     get diagnostics parked = row_count;
     return parked;
 end

@@ -82,10 +82,9 @@ select p.fetched_at,
        p.body_bytes,
        t.depth,
        p.task_id
-from pages p
-join tasks t on t.id = p.task_id
-order by p.fetched_at desc
-limit 100;
+from (select * from pages order by fetched_at desc limit 100) p
+cross join lateral (select url, depth from tasks where id = p.task_id limit 1) t    -- a lookup a page, never a walk over both tables
+order by p.fetched_at desc;
 
 comment on view recent_pages is 'The last hundred visits, the youngest first.';
 

@@ -32,8 +32,7 @@ accepted as (
     from visits v
     where t.id = any ($2::bigint[])
       and t.id = v.task_id
-      and t.status = 'claimed'
-      and t.claimed_by = $1::int
+      and t.claimed_by = $1::int    -- so it is claimed; to say so would invite a walk over all of tasks_claimed
       and t.claim_version = v.claim_version
     returning t.id, t.status as new_status, t.available_at, v.*
 ),

@@ -9,8 +9,7 @@ from (select x.id
       from tasks x
       join unnest($2::bigint[], $3::int[]) as v (task_id, claim_version) on v.task_id = x.id
       where x.id = any ($2::bigint[])
-        and x.status = 'claimed'
-        and x.claimed_by = $1::int
+        and x.claimed_by = $1::int    -- so it is claimed; to say so would invite a walk over all of tasks_claimed
         and x.claim_version = v.claim_version
       order by x.id
       for no key update of x) s
