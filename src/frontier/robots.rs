@@ -33,7 +33,7 @@ pub struct StoredRobots {
 pub struct RobotsRow {
     /// Its host.
     pub host: HostId,
-    /// scheme://host[:port]
+    /// `scheme://host[:port]`
     pub authority: String,
     /// How long it still counts.
     pub left: Duration,

@@ -12,7 +12,7 @@ pub struct Identity {
     pub name: String,
     /// Version of the program.
     pub version: String,
-    /// Boot and process namespace of the machine, see [`crate::crawl::identity`].
+    /// Boot and process namespace of the machine.
     pub machine: String,
     /// Host name.
     pub host_name: String,

@@ -80,6 +80,6 @@ impl CrawlArgs {
         };
         let ended = crawl(&context.loaded.config, &opened, order).await;
         opened.close().await?;
-        Ok(ended?.exit)
+        ended
     }
 }

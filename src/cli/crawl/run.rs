@@ -12,7 +12,7 @@ use super::super::progress::{Progress, ProgressLine};
 use super::super::seeds::{self, Source};
 use super::{advice, signals, summary};
 use crate::config::Config;
-use crate::crawl::{Crawl, ScopeRules, Stop, Summary, Watch};
+use crate::crawl::{Crawl, ScopeRules, Stop, Watch};
 use crate::db::{self, DbSettings};
 use crate::fetch::{Fetcher, PrivateGuard, ProxyEnvironment};
 use crate::frontier::{Frontier, FrontierError};
@@ -31,13 +31,6 @@ pub(in crate::cli) struct Order {
     pub(in crate::cli) crawl: Option<String>,
 }
 
-/// How it ended.
-pub(in crate::cli) struct Ended {
-    pub(in crate::cli) exit: Exit,
-    /// None where nothing was open.
-    pub(in crate::cli) summary: Option<Summary>,
-}
-
 /// Joins the crawl of a database, adds the seeds, and crawls until it ends or is told to.
 ///
 /// # Errors
@@ -47,7 +40,7 @@ pub(in crate::cli) async fn crawl(
     config: &Config,
     opened: &Opened,
     order: Order,
-) -> anyhow::Result<Ended> {
+) -> anyhow::Result<Exit> {
     let pool = opened.pool().await?;
     // On a connection of its own, which nothing that the crawl does can keep waiting.
     let heart = db::connect(
@@ -97,12 +90,7 @@ async fn join(config: &Config, pool: &PgPool, heart: &PgPool) -> anyhow::Result<
     }
 }
 
-async fn with(
-    config: &Config,
-    pool: &PgPool,
-    crawl: &Crawl,
-    order: Order,
-) -> anyhow::Result<Ended> {
+async fn with(config: &Config, pool: &PgPool, crawl: &Crawl, order: Order) -> anyhow::Result<Exit> {
     add_seeds(crawl, order.sources).await?;
     advice::contact(config, crawl).await?;
     if !config.crawl.obey_robots {
@@ -132,10 +120,7 @@ async fn with(
     if !order.quiet {
         summary::say(pool, &crawl.watch(), &summary, order.crawl.as_deref()).await;
     }
-    Ok(Ended {
-        exit: summary::exit(&summary),
-        summary: Some(summary),
-    })
+    Ok(summary::exit(&summary))
 }
 
 /// Streams the seeds into the frontier; bad lines are told and the rest goes on.
@@ -171,7 +156,7 @@ async fn add_seeds(crawl: &Crawl, sources: Vec<Source>) -> anyhow::Result<()> {
 }
 
 /// There is nothing to fetch: say so, and what would change that.
-async fn nothing_open(pool: &PgPool, quiet: bool) -> anyhow::Result<Ended> {
+async fn nothing_open(pool: &PgPool, quiet: bool) -> anyhow::Result<Exit> {
     let status = status::status(pool).await?;
     if !quiet {
         output::say(format_args!(
@@ -181,14 +166,11 @@ async fn nothing_open(pool: &PgPool, quiet: bool) -> anyhow::Result<Ended> {
         output::say("  --refresh       visits all of it again");
         output::say("  --crawl OTHER   begins another crawl");
     }
-    Ok(Ended {
-        exit: Exit::Finished,
-        summary: None,
-    })
+    Ok(Exit::Finished)
 }
 
 /// The database failed for good: not an error of the command, but an end with a code of its own.
-fn lost(error: FrontierError) -> anyhow::Result<Ended> {
+fn lost(error: FrontierError) -> anyhow::Result<Exit> {
     let exit = match &error {
         FrontierError::Lost { .. } => Exit::DatabaseLost,
         FrontierError::DiskFull { .. } => Exit::DiskFull,
@@ -196,10 +178,7 @@ fn lost(error: FrontierError) -> anyhow::Result<Ended> {
     };
     output::report(&anyhow::Error::from(error));
     output::say("nothing is lost: start the same command again to go on");
-    Ok(Ended {
-        exit,
-        summary: None,
-    })
+    Ok(exit)
 }
 
 async fn show_progress(pool: PgPool, watch: Watch, quiet: bool) {

@@ -125,9 +125,9 @@ async fn visit(context: &Context, opened: &Opened, server: &Server) -> anyhow::R
         quiet: context.quiet,
         crawl: Some(CRAWL.to_owned()),
     };
-    let ended = crawl(&context.loaded.config, opened, order).await?;
-    if ended.exit != Exit::Finished {
-        return Ok(ended.exit);
+    let exit = crawl(&context.loaded.config, opened, order).await?;
+    if exit != Exit::Finished {
+        return Ok(exit);
     }
     let pool = opened.pool().await?;
     let status = crate::status::status(&pool).await;

@@ -603,7 +603,9 @@ impl Crawler {
                 match self.protocol.finish(self.worker, batch).await {
                     Ok(accepted) => break accepted,
                     Err(error) => {
-                        let code = error.as_database_error().and_then(|error| error.code());
+                        let code = error
+                            .as_database_error()
+                            .and_then(sqlx::error::DatabaseError::code);
                         let mut log = self.shared.log.lock().unwrap();
                         match code.as_deref() {
                             Some("40P01") => log.deadlocks += 1,

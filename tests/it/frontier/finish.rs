@@ -107,7 +107,9 @@ async fn finishes_beside_a_claim_of_what_it_links_to(statement: &str) -> bool {
     match answer {
         Ok(accepted) => accepted == [true],
         Err(error) => {
-            let code = error.as_database_error().and_then(|error| error.code());
+            let code = error
+                .as_database_error()
+                .and_then(sqlx::error::DatabaseError::code);
             assert_eq!(code.as_deref(), Some("55P03"), "{error}");
             false
         }
@@ -314,7 +316,7 @@ async fn loses_one_of_three(what: &str, schema: Option<&str>, spoil: impl Fn(&mu
 #[tokio::test]
 async fn a_visit_that_cannot_be_stored_takes_no_other_along() {
     loses_one_of_three("a NUL", None, |visit| {
-        page_of(visit).title = Some("a\0b".to_owned())
+        page_of(visit).title = Some("a\0b".to_owned());
     })
     .await;
     loses_one_of_three("no JSON", None, |visit| {

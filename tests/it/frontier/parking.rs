@@ -109,7 +109,9 @@ async fn tasks_are_written_under_read_committed_only() {
             .execute(&mut *transaction)
             .await
             .unwrap_err();
-        let code = error.as_database_error().and_then(|error| error.code());
+        let code = error
+            .as_database_error()
+            .and_then(sqlx::error::DatabaseError::code);
         assert_eq!(code.as_deref(), Some("25000"), "{error}");
         transaction.rollback().await.unwrap();
     }

@@ -56,7 +56,7 @@ impl Setup {
 
     /// Joins the crawl of a database.
     pub(crate) async fn join(&self, db: &TestDb) -> Crawl {
-        let rules = ScopeRules::new(Scope::new(self.scope, self.traps.clone()));
+        let rules = ScopeRules::new(Scope::new(self.scope, self.traps));
         let guard = {
             let rules = Arc::clone(&rules);
             PrivateGuard::new(move |host| rules.names(host))
