@@ -1,7 +1,7 @@
 //! The database: connect, migrate, run a server of our own.
 //!
-//! [`connect`] gives every session the settings that the frontier's protocol depends on and refuses a database that
-//! cannot carry it; [`migrate`] brings its schema up to date; [`embedded`] supervises a private server of a local
+//! [`connect()`] gives every session the settings that the frontier's protocol depends on and refuses a database that
+//! cannot carry it; [`migrate()`] brings its schema up to date; [`embedded`] supervises a private server of a local
 //! PostgreSQL installation, for operators who give no URL. What is in the tables is left to `frontier` and `pages`.
 
 mod connect;

@@ -12,7 +12,7 @@
 //! the data directory, else as `postgres`. Such a user must be able to enter the folder, so it lies in `/var/lib`.
 //!
 //! Three roles: a superuser that only makes the others, the crawl's, which owns the databases of the crawls, and one
-//! that can only read, for `sql`. One crawl is one database. What is in it is left to [`migrate`](super::migrate).
+//! that can only read, for `sql`. One crawl is one database. What is in it is left to [`migrate`](super::migrate()).
 
 use std::path::PathBuf;
 
