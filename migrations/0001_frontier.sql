@@ -165,6 +165,8 @@ create function wake_hosts(host_ids int[], priorities smallint[], task_ids bigin
     set search_path from current
     set enable_seqscan = off    -- plans cached in an empty table would read a full one
 as $$
+declare
+    locked int[];
 begin
     -- The check below must see what a park committed: only READ COMMITTED takes a new snapshot for it.
     if current_setting('transaction_isolation') <> 'read committed' then
@@ -181,22 +183,26 @@ begin
     for key share;
 
     -- In id order, so that two that wake the same hosts cannot deadlock. Most hosts are awake: then nothing is locked.
-    perform 1
-    from hosts h
-    join unnest(host_ids, priorities, task_ids) as w (host_id, priority, task_id) on w.host_id = h.id
-    where h.id = any (host_ids)
-      and (not h.has_new or (w.priority, w.task_id) <= (h.low_priority, h.low_id))
-    order by h.id
-    for no key update of h;
+    select array_agg(id)
+    into locked
+    from (select h.id
+          from hosts h
+          join unnest(host_ids, priorities, task_ids) as w (host_id, priority, task_id) on w.host_id = h.id
+          where h.id = any (host_ids)
+            and (not h.has_new or (w.priority, w.task_id) <= (h.low_priority, h.low_id))
+          order by h.id
+          for no key update of h) s;
 
-    if found then
+    -- Those alone: while we waited, a claim may have moved the mark of another past our task, and to lock that one now would be out of order.
+    -- Parking, or the age of the mark, finds what is behind it.
+    if locked is not null then
         update hosts h
         set has_new      = true,
             polite_at    = case when h.has_new then h.polite_at else greatest(h.polite_at, now()) end,
             low_priority = case when (w.priority, w.task_id) <= (h.low_priority, h.low_id) then w.priority else h.low_priority end,
             low_id       = case when (w.priority, w.task_id) <= (h.low_priority, h.low_id) then w.task_id - 1 else h.low_id end
         from unnest(host_ids, priorities, task_ids) as w (host_id, priority, task_id)
-        where h.id = any (host_ids)
+        where h.id = any (locked)
           and h.id = w.host_id
           and (not h.has_new or (w.priority, w.task_id) <= (h.low_priority, h.low_id));
     end if;
