@@ -206,11 +206,8 @@ async fn who_inserts_while_a_host_is_being_parked_waits_and_wakes_it() {
     assert_eq!(parked, 1);
     let pool = ground.db.pool.clone();
     let inserting = tokio::spawn(async move { sqlx::query(INSERTS).execute(&pool).await });
-    let waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
-    while ground.number(waits).await == 0 {
-        assert!(!inserting.is_finished(), "it did not wait");
-        tokio::task::yield_now().await;
-    }
+    until_blocked_by(&ground, &mut parking, &inserting).await;
+    assert!(!inserting.is_finished(), "it did not wait");
     parking.commit().await.unwrap();
     inserting.await.unwrap().unwrap();
     assert!(is_awake(&ground).await);
@@ -234,4 +231,58 @@ async fn is_awake(ground: &Ground) -> bool {
         .number("select count(*) from hosts where has_new")
         .await
         == 1
+}
+
+/// A statement with new tasks of both hosts waits for the second, to wake it; meanwhile a claim moves the mark of the first past its task.
+/// Then another, who has locked the first, wants the second.
+#[tokio::test]
+async fn waking_keeps_the_order_of_hosts_also_when_a_mark_moves_meanwhile() {
+    let ground = Ground::new().await;
+    let me = ground.worker("me").await;
+    ground
+        .seed(me, &["https://h1.example/", "https://h2.example/"])
+        .await;
+    let ids = ground.column("select id from hosts order by id").await;
+    let (one, two) = (ids[0].as_str(), ids[1].as_str());
+    ground
+        .typed(&format!(
+            "update hosts set has_new = false where id = {two}"
+        ))
+        .await;
+    let lock = |id: &str| format!("select from hosts where id = {id} for no key update");
+    let mut first = ground.db.pool.begin().await.unwrap();
+    write(&mut first, &lock(two)).await;
+    let pool = ground.db.pool.clone();
+    let waking = tokio::spawn(async move { sqlx::query(INSERTS).execute(&pool).await });
+    until_blocked_by(&ground, &mut first, &waking).await;
+    ground
+        .typed(&format!(
+            "update hosts set low_priority = 0, low_id = 1000000 where id = {one}"
+        ))
+        .await;
+    let mut other = ground.db.pool.begin().await.unwrap();
+    write(&mut other, &lock(one)).await;
+    first.commit().await.unwrap();
+    until_blocked_by(&ground, &mut other, &waking).await;
+    write(&mut other, &lock(two)).await;
+    other.commit().await.unwrap();
+    waking.await.unwrap().expect("no deadlock");
+}
+
+/// Waits until somebody waits for a transaction, or the statement that might has ended.
+async fn until_blocked_by<T>(
+    ground: &Ground,
+    transaction: &mut PgConnection,
+    statement: &tokio::task::JoinHandle<T>,
+) {
+    let pid: i32 = sqlx::query_scalar("select pg_backend_pid()")
+        .fetch_one(transaction)
+        .await
+        .unwrap();
+    let blocked = format!(
+        "select count(*) from pg_stat_activity where datname = current_database() and {pid} = any (pg_blocking_pids(pid))"
+    );
+    while !statement.is_finished() && ground.number(&blocked).await == 0 {
+        tokio::task::yield_now().await;
+    }
 }

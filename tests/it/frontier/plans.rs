@@ -218,7 +218,7 @@ async fn statements_of(db: &mut PgConnection, function: &str) -> Vec<String> {
         .replace("any (locked)", "any ($1::int[])")
         .replace("priorities", "$2::smallint[]")
         .replace("task_ids", "$3::bigint[]")
-        .replace("if found then", ";")
+        .replace("if locked is not null then", ";")
         .split(';')
         .map(str::trim)
         .filter(|statement| statement.starts_with("select") || statement.starts_with("update"))
