@@ -18,7 +18,7 @@ fn peak_mib(pid: u32) -> Option<u64> {
     Some(kib / 1024)
 }
 
-/// Run it with `cargo test --release --test it -- --ignored scale --nocapture`.
+/// Run it with `PGCRAWL_BIN=$PWD/target/release/pgcrawl cargo test --test it scale -- --ignored --nocapture`.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes"]

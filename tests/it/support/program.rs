@@ -9,9 +9,10 @@ use tokio::process::{Child, Command};
 
 use super::db::TestDb;
 
-/// The program with these arguments; nothing of the environment but what it needs.
+/// The program with these arguments, or another build of it that `PGCRAWL_BIN` names.
 pub(crate) fn pgcrawl(db: &TestDb, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pgcrawl"));
+    let program = std::env::var_os("PGCRAWL_BIN");
+    let mut command = Command::new(program.unwrap_or_else(|| env!("CARGO_BIN_EXE_pgcrawl").into()));
     command
         .args(arguments)
         .env("DATABASE_URL", db.url.expose_secret())
