@@ -318,7 +318,10 @@ async fn connections_that_are_cut_again_and_again_lose_and_double_nothing() {
     ];
     // A claim whose answer is lost comes back when its lease is over: a short one, then.
     let child = pgcrawl(&db, &arguments)
+        .env("PGCRAWL_FETCH_CONNECT_TIMEOUT", "1s")
+        .env("PGCRAWL_FETCH_IDLE_TIMEOUT", "2s")
         .env("PGCRAWL_FETCH_TOTAL_TIMEOUT", "2s")
+        .env("PGCRAWL_SHUTDOWN_GRACE", "2s")
         .env("PGCRAWL_FRONTIER_LEASE", "6s")
         .env("PGCRAWL_FRONTIER_HOLD", "1s")
         .env("PGCRAWL_FRONTIER_RECYCLE_EVERY", "500ms")
