@@ -98,7 +98,29 @@ pub fn report(error: &anyhow::Error) -> Exit {
         .find_map(|cause| cause.downcast_ref::<Hinted>())
         .map(|hinted| hinted.hint.as_str());
     labelled("error", RED, &chain(error), hint);
+    if error.chain().any(is_disk_full) {
+        return Exit::DiskFull;
+    }
     Exit::Error
+}
+
+/// Says whether a cause is a full disk: one that a file met here, the embedded server at its start, or a statement.
+fn is_disk_full(cause: &(dyn std::error::Error + 'static)) -> bool {
+    let file = cause
+        .downcast_ref::<io::Error>()
+        .is_some_and(|error| error.kind() == io::ErrorKind::StorageFull);
+    #[cfg(unix)]
+    let server = matches!(
+        cause.downcast_ref(),
+        Some(crate::db::embedded::EmbeddedError::DiskFull { .. })
+    );
+    #[cfg(not(unix))]
+    let server = false;
+    let statement = matches!(
+        cause.downcast_ref(),
+        Some(crate::frontier::FrontierError::DiskFull { .. })
+    );
+    file || server || statement
 }
 
 /// Joins an error and its causes; a cause that its error has already quoted is left out.
