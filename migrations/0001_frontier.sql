@@ -34,6 +34,7 @@ create table hosts (
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
 create index hosts_ready on hosts (ready_at) where has_new;
+create index hosts_held  on hosts (held_by)  where held_by is not null;
 
 comment on table  hosts is 'One row a scheme + host + port. The gate of politeness: whoever fetches from a host with a delay holds this row''s hold.';
 comment on column hosts.authority is 'scheme://host[:port], the port left out where it is the scheme''s own.';

@@ -7,7 +7,6 @@ use crate::crawl::CrawlSettings;
 use crate::db::DbSettings;
 use crate::fetch::{FetchSettings, ProxyEnvironment};
 use crate::frontier::FrontierSettings;
-use crate::politeness::Limits;
 use crate::schedule::RetrySettings;
 use crate::scope::TrapLimits;
 
@@ -88,6 +87,7 @@ impl Config {
         CrawlSettings {
             concurrency: self.politeness.concurrency,
             per_host: usize::try_from(self.politeness.per_host).unwrap_or(usize::MAX),
+            rate: self.politeness.rate,
             visit_budget: self.fetch.total_timeout,
             max_pages: self.crawl.max_pages,
             max_duration: self.crawl.max_duration,
@@ -98,16 +98,6 @@ impl Config {
             grace: self.shutdown.grace,
             recycle_every: self.frontier.recycle_every,
             ..CrawlSettings::default()
-        }
-    }
-
-    /// Returns the ceilings of this process.
-    pub fn limits(&self) -> Limits {
-        let politeness = &self.politeness;
-        Limits {
-            rate: politeness.rate,
-            per_host: politeness.per_host,
-            concurrency: politeness.concurrency,
         }
     }
 }
@@ -125,7 +115,6 @@ mod tests {
             format!("{fetch:?}"),
             format!("{:?}", FetchSettings::default())
         );
-        assert_eq!(config.limits(), Limits::default());
         assert_eq!(config.retry_settings(), RetrySettings::default());
         assert_eq!(config.crawl_settings(), CrawlSettings::default());
         assert_eq!(config.frontier_settings(), FrontierSettings::default());

@@ -1,9 +1,15 @@
 //! Visits become rows: in batches, each by one statement, so that all of a visit is there or nothing of it.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::Ordering},
+};
 
 use quick_cache::unsync::Cache;
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{
+    sync::{OwnedSemaphorePermit, mpsc},
+    time::Instant,
+};
 
 use super::{
     context::Context,
@@ -23,18 +29,22 @@ const HOSTS: usize = 64 << 10;
 /// Finished visits that wait for their statement at most; then visits wait to be taken, and nothing new is fetched.
 pub(super) const CHANNEL: usize = 512;
 
+/// Memory of finished visits that wait for their statement, at most; one that is larger alone takes all of it.
+pub(super) const ROOM_KIB: u32 = 64 << 10;
+
 /// Payload that one statement carries at most.
 const BATCH_BYTES: usize = 8 << 20;
 
 /// Takes visits until their channel is closed and empty.
 pub(super) async fn run(
     cx: Arc<Context>,
-    mut visits: mpsc::Receiver<Box<Visit>>,
+    mut visits: mpsc::Receiver<Loaded>,
 ) -> Result<(), FrontierError> {
     let mut committer = Committer {
         cx: Arc::clone(&cx),
         seen: Cache::new(SEEN),
         hosts: Cache::new(HOSTS),
+        at_hand: HashMap::new(),
     };
     let mut batch = Vec::new();
     while gather(&cx, &mut visits, &mut batch).await {
@@ -48,15 +58,15 @@ pub(super) async fn run(
 /// Fills a batch: until it is full, nobody waits for it to fill, or its first visit has waited long enough. False at the end.
 async fn gather(
     cx: &Context,
-    visits: &mut mpsc::Receiver<Box<Visit>>,
-    batch: &mut Vec<Visit>,
+    visits: &mut mpsc::Receiver<Loaded>,
+    batch: &mut Vec<Loaded>,
 ) -> bool {
     let Some(first) = visits.recv().await else {
         return false;
     };
     let until = Instant::now() + cx.settings.linger;
-    let mut bytes = weight(&first);
-    batch.push(*first);
+    let mut bytes = first.visit.weight();
+    batch.push(first);
     while batch.len() < cx.settings.batch && bytes < BATCH_BYTES {
         let next = match visits.try_recv() {
             Ok(visit) => visit,
@@ -71,32 +81,48 @@ async fn gather(
                 () = tokio::time::sleep_until(until) => break,
             },
         };
-        bytes += weight(&next);
-        batch.push(*next);
+        bytes += next.visit.weight();
+        batch.push(next);
     }
     true
 }
 
-fn weight(visit: &Visit) -> usize {
-    visit
-        .page
-        .as_ref()
-        .and_then(|page| page.body.as_ref())
-        .map_or(0, Vec::len)
-        + visit.links.len() * 100
+/// A visit on its way to the database, with the room that it takes there.
+pub(super) struct Loaded {
+    visit: Box<Visit>,
+    room: OwnedSemaphorePermit,
+}
+
+impl Loaded {
+    /// Waits until there is room: finished visits take so much memory and no more, however large their pages and however slow the database.
+    pub(super) async fn new(cx: &Context, visit: Box<Visit>) -> Loaded {
+        let kib = u32::try_from(visit.weight() / 1024 + 1).unwrap_or(u32::MAX);
+        let room = Arc::clone(&cx.room).acquire_many_owned(kib.min(ROOM_KIB));
+        Loaded {
+            visit,
+            room: room.await.expect("the semaphore is never closed"),
+        }
+    }
 }
 
 struct Committer {
     cx: Arc<Context>,
     seen: Cache<UrlDigest, ()>,
     hosts: Cache<HostKey, HostId>,
+    /// Hosts of the batch at hand: the cache may have forgotten one before its turn.
+    at_hand: HashMap<HostKey, HostId>,
 }
 
 impl Committer {
-    async fn commit(&mut self, batch: &mut Vec<Visit>) -> Result<(), FrontierError> {
+    async fn commit(&mut self, batch: &mut Vec<Loaded>) -> Result<(), FrontierError> {
         self.widen(batch).await?;
         self.make_hosts(batch).await?;
-        let finishes: Vec<Finish> = batch.drain(..).map(|visit| self.finish_of(visit)).collect();
+        let mut rooms = Vec::with_capacity(batch.len());
+        let mut finishes = Vec::with_capacity(batch.len());
+        for loaded in batch.drain(..) {
+            rooms.push(loaded.room);
+            finishes.push(self.finish_of(*loaded.visit));
+        }
         let accepted = self
             .cx
             .frontier
@@ -123,10 +149,10 @@ impl Committer {
     }
 
     /// A seed that redirects to its twin takes the twin into scope. Before the finish, which makes it a task; alone it changes nothing.
-    async fn widen(&self, batch: &[Visit]) -> Result<(), FrontierError> {
+    async fn widen(&self, batch: &[Loaded]) -> Result<(), FrontierError> {
         let rules: Vec<(String, String)> = batch
             .iter()
-            .filter_map(|visit| visit.widens.clone())
+            .filter_map(|loaded| loaded.visit.widens.clone())
             .collect();
         if rules.is_empty() {
             return Ok(());
@@ -135,12 +161,19 @@ impl Committer {
         self.cx.rules.refresh(&self.cx.frontier).await
     }
 
-    async fn make_hosts(&mut self, batch: &[Visit]) -> Result<(), FrontierError> {
+    async fn make_hosts(&mut self, batch: &[Loaded]) -> Result<(), FrontierError> {
+        self.at_hand.clear();
         let mut unknown: Vec<HostKey> = Vec::new();
-        for link in batch.iter().flat_map(|visit| &visit.links) {
-            if self.hosts.get(link.url.host()).is_none() && unknown.last() != Some(link.url.host())
-            {
-                unknown.push(link.url.host().clone());
+        for link in batch.iter().flat_map(|loaded| &loaded.visit.links) {
+            let host = link.url.host();
+            if self.at_hand.contains_key(host) || unknown.last() == Some(host) {
+                continue;
+            }
+            match self.hosts.get(host) {
+                Some(id) => {
+                    self.at_hand.insert(host.clone(), *id);
+                }
+                None => unknown.push(host.clone()),
             }
         }
         if unknown.is_empty() {
@@ -149,7 +182,8 @@ impl Committer {
         unknown.sort_unstable();
         unknown.dedup();
         for (key, id) in self.cx.frontier.hosts(&unknown).await? {
-            self.hosts.insert(key, id);
+            self.hosts.insert(key.clone(), id);
+            self.at_hand.insert(key, id);
         }
         Ok(())
     }
@@ -174,7 +208,7 @@ impl Committer {
         if self.seen.get(&digest).is_some() {
             return None;
         }
-        let host = *self.hosts.get(link.url.host())?;
+        let host = *self.at_hand.get(link.url.host())?;
         Some(NewLink {
             host,
             digest,

@@ -19,7 +19,7 @@ use crate::{
     clock::Boottime,
     fetch::Fetcher,
     frontier::{Frontier, FrontierError, ScopeRule},
-    politeness::Ceilings,
+    politeness::{Ceilings, Limits},
     robots::{Robots, Verdict},
     scope::{Decision, Reason, Scope},
 };
@@ -47,6 +47,8 @@ pub(super) struct Context {
     pub(super) uncommitted: AtomicUsize,
     /// Parsing of large pages that may run at once.
     pub(super) parsers: Arc<Semaphore>,
+    /// Room for finished visits, in KiB.
+    pub(super) room: Arc<Semaphore>,
     robots: Cache<HostKey, Arc<CachedRobots>, ByBytes>,
 }
 
@@ -70,16 +72,20 @@ impl Context {
         settings: CrawlSettings,
         frontier: Frontier,
         fetcher: Fetcher,
-        ceilings: Ceilings,
         licence: Arc<Licence>,
         rules: Arc<ScopeRules>,
     ) -> Context {
+        let limits = Limits {
+            rate: settings.rate,
+            per_host: u32::try_from(settings.per_host).unwrap_or(u32::MAX),
+            concurrency: settings.concurrency,
+        };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Context {
             settings,
             frontier,
             fetcher,
-            ceilings,
+            ceilings: Ceilings::new(&limits),
             licence,
             rules,
             tally: Tally::default(),
@@ -88,6 +94,7 @@ impl Context {
             hungry: Notify::new(),
             uncommitted: AtomicUsize::new(0),
             parsers: Arc::new(Semaphore::new(cores)),
+            room: Arc::new(Semaphore::new(super::commit::ROOM_KIB as usize)),
             robots: Cache::with_weighter(ROBOTS_HOSTS, ROBOTS_BYTES, ByBytes),
         }
     }

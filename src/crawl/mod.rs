@@ -45,12 +45,11 @@ use crate::{
     clock::Boottime,
     fetch::Fetcher,
     frontier::{Ending, Frontier, FrontierError, Identity},
-    politeness::{Ceilings, Limits},
 };
 
 use self::{
     context::Context,
-    dispatch::{Dispatcher, Event},
+    dispatch::{Dispatcher, Event, guarded},
     licence::Licence,
 };
 
@@ -89,7 +88,6 @@ impl Crawl {
         frontier: Frontier,
         heart: Frontier,
         fetcher: Fetcher,
-        limits: &Limits,
         rules: Arc<ScopeRules>,
     ) -> Result<Crawl, FrontierError> {
         frontier.open(canon::VERSION, scope).await?;
@@ -105,14 +103,7 @@ impl Crawl {
             alive.clone(),
         ));
         rules.refresh(&frontier).await?;
-        let cx = Arc::new(Context::new(
-            settings,
-            frontier,
-            fetcher,
-            Ceilings::new(limits),
-            licence,
-            rules,
-        ));
+        let cx = Arc::new(Context::new(settings, frontier, fetcher, licence, rules));
         upkeep::recycle(&cx, &me).await?;
         Ok(Crawl {
             cx,
@@ -151,6 +142,11 @@ impl Crawl {
     /// Whether nothing is there to be done, now or later.
     pub async fn is_finished(&self) -> Result<bool, FrontierError> {
         self.cx.frontier.finished().await
+    }
+
+    /// How the crawl stands, where nothing is left to do.
+    pub async fn ending(&self) -> Result<Ending, FrontierError> {
+        self.cx.frontier.ending().await
     }
 
     /// The counts of this process, to be read while it runs.
@@ -195,7 +191,11 @@ impl Crawl {
         let _ = tokio::join!(commit, letting_go);
         ended.cancel();
         let _ = upkeep.await;
-        let end = end?;
+        let end = match end? {
+            // The limit may have been just what there was.
+            End::Limit if self.cx.frontier.finished().await? => End::Finished,
+            end => end,
+        };
         let ending = match end {
             End::Finished => Some(self.cx.frontier.ending().await?),
             End::Limit | End::Interrupted => None,
@@ -235,7 +235,7 @@ fn report_trouble(
     part: impl Future<Output = Result<(), FrontierError>> + Send + 'static,
 ) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move {
-        if let Err(error) = part.await {
+        if let Some(Err(error)) = guarded(&events, part).await {
             let _ = events.send(Event::Trouble(error));
         }
     })

@@ -34,16 +34,21 @@ pub(super) async fn ask(
     key: &HostKey,
     deadline: Boottime,
 ) -> RobotsNews {
-    let permit = cx.ceilings.permit().await;
-    if !cx.fits(deadline) || !cx.licensed() {
-        return RobotsNews::NotAsked;
-    }
+    let asking = async {
+        let _permit = cx.ceilings.permit().await;
+        if !cx.fits(deadline) || !cx.licensed() {
+            return None;
+        }
+        Some(cx.fetcher.fetch_robots(key, cx.settings.visit_budget).await)
+    };
     let fetched = tokio::select! {
         biased;
-        () = cx.abort.cancelled() => return RobotsNews::NotAsked,
-        fetched = cx.fetcher.fetch_robots(key, cx.settings.visit_budget) => fetched,
+        () = cx.abort.cancelled() => None,
+        fetched = asking => fetched,
     };
-    drop(permit);
+    let Some(fetched) = fetched else {
+        return RobotsNews::NotAsked;
+    };
     let result = match access(fetched.status) {
         Access::Defer => defer(cx, host, key, &fetched).await,
         Access::Rules => store(cx, host, key, &fetched, true).await,

@@ -12,6 +12,8 @@ pub struct CrawlSettings {
     pub concurrency: usize,
     /// Fetches under way at once on a host without a delay. Default 1.
     pub per_host: usize,
+    /// Requests a second, to all hosts together; `None`: no ceiling.
+    pub rate: Option<f64>,
     /// Longest duration of a visit's fetch, hops and waits included. The lease must be at least twice as long. Default 60 s.
     pub visit_budget: Duration,
     /// Pages this run fetches at most; `None`: no limit.
@@ -41,6 +43,7 @@ impl Default for CrawlSettings {
         CrawlSettings {
             concurrency: 64,
             per_host: 1,
+            rate: None,
             visit_budget: Duration::from_secs(60),
             max_pages: None,
             max_duration: None,

@@ -7,7 +7,7 @@ use super::{
     stock::{Arrival, Rules, Stocked},
 };
 use crate::{
-    canon::{HostKey, PageUrl},
+    canon::HostKey,
     frontier::{Appetite, ClaimedHost, FrontierError, HostId, WorkerId},
     robots::Robots,
 };
@@ -59,12 +59,14 @@ pub(super) async fn claim(
         });
     }
     let deadline = claim.sent + cx.frontier.settings().lease;
-    let keyed: Vec<(ClaimedHost, HostKey)> = claim
-        .hosts
-        .into_iter()
-        .filter_map(|host| Some((key_of(&host)?, host)))
-        .map(|(key, host)| (host, key))
-        .collect();
+    let mut keyed = Vec::with_capacity(claim.hosts.len());
+    for host in claim.hosts {
+        match HostKey::parse(&host.authority) {
+            Ok(key) => keyed.push((host, key)),
+            // Only a row that was typed by hand: its tasks come back with their lease.
+            Err(error) => tracing::error!(host = %host.authority, %error, "not a host"),
+        }
+    }
     let mut known = known_rules(cx, &keyed).await?;
     let arrivals = keyed
         .into_iter()
@@ -89,14 +91,6 @@ pub(super) async fn claim(
         next_ready: None,
         finished: false,
     })
-}
-
-/// The host of a claim, from its first task. All tasks of a host have its authority in their URL.
-fn key_of(host: &ClaimedHost) -> Option<HostKey> {
-    let first = host.tasks.first()?;
-    PageUrl::parse(&first.url)
-        .ok()
-        .map(|url| url.host().clone())
 }
 
 /// robots.txt of the hosts that need not fetch it: from memory, else from the database.

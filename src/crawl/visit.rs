@@ -25,6 +25,10 @@ pub(super) struct Job {
     pub(super) robots: Arc<Robots>,
     /// Its host was given up, for this reason.
     pub(super) given_up: Option<Arc<str>>,
+    /// Its host is not held: it is fetched from side by side, up to its ceiling.
+    pub(super) shared: bool,
+    /// Its host answered since it was claimed, or since it last did not.
+    pub(super) answered: bool,
 }
 
 /// A link that belongs to the crawl, not yet a task.
@@ -47,6 +51,14 @@ pub(super) struct Visit {
     pub(super) widens: Option<(String, String)>,
 }
 
+impl Visit {
+    /// About how many bytes it takes in memory.
+    pub(super) fn weight(&self) -> usize {
+        let body = self.page.as_ref().and_then(|page| page.body.as_ref());
+        body.map_or(0, Vec::len) + self.links.len() * 300 + 2_000
+    }
+}
+
 /// What a visit means for its host.
 #[derive(Clone, Debug)]
 pub(super) enum HostNews {
@@ -54,8 +66,13 @@ pub(super) enum HostNews {
     NotAsked,
     /// It answered.
     Answered,
-    /// It asked for patience.
+    /// It asked for patience, which counts for its breaker like no answer.
     Patience {
+        wait: std::time::Duration,
+        note: String,
+    },
+    /// It could not be asked, since the proxy failed: that is not its fault, but asking on at full speed helps nobody.
+    Unasked {
         wait: std::time::Duration,
         note: String,
     },
@@ -93,10 +110,11 @@ pub(super) async fn travel(cx: &Context, job: Job) -> Ended {
 async fn visit(cx: &Context, job: Job) -> Ended {
     let Job {
         task,
-        host: _,
         deadline,
         robots,
         given_up,
+        shared,
+        ..
     } = job;
     if let Some(reason) = given_up {
         return not_asked(
@@ -130,6 +148,11 @@ async fn visit(cx: &Context, job: Job) -> Ended {
             },
         );
     }
+    // The dispatcher keeps to the ceiling of a host by itself, but for hosts that come back while fetches of an earlier claim are under way.
+    let _side_by_side = match shared {
+        true => Some(cx.ceilings.host_permit(url.host()).await),
+        false => None,
+    };
     let permit = cx.ceilings.permit().await;
     if !cx.fits(deadline) || !cx.licensed() {
         return Ended::NotBegun;
@@ -195,18 +218,16 @@ async fn answered(
         trouble,
     };
     let visit = failed(cx, task, failure, Some(row));
-    let news = match (trouble, &visit.outcome) {
-        (
-            Trouble::Patience(_),
-            Outcome::Failed {
-                due: Some(wait),
-                charged: false,
-                ..
-            },
-        ) => HostNews::Patience {
-            wait: *wait,
-            note: format!("it answered {status} and asked for patience"),
-        },
+    let news = match trouble {
+        Trouble::Patience(asked) => {
+            let retry = &cx.settings.retry;
+            HostNews::Patience {
+                wait: asked
+                    .unwrap_or(retry.too_many_wait)
+                    .min(retry.max_retry_after),
+                note: format!("it answered {status} and asked for patience"),
+            }
+        }
         _ => HostNews::Answered,
     };
     (visit, news)
@@ -237,12 +258,20 @@ fn unanswered(
         },
         Some(row),
     );
-    let news = if error.is_host_level() {
-        HostNews::Failed {
+    let news = match (&visit.outcome, trouble) {
+        (
+            Outcome::Failed {
+                due: Some(wait), ..
+            },
+            Trouble::Proxy,
+        ) => HostNews::Unasked {
+            wait: *wait,
             note: error.to_string(),
-        }
-    } else {
-        HostNews::Asked
+        },
+        _ if error.is_host_level() => HostNews::Failed {
+            note: error.to_string(),
+        },
+        _ => HostNews::Asked,
     };
     (visit, news)
 }

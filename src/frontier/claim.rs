@@ -37,6 +37,8 @@ pub struct Claim {
 pub struct ClaimedHost {
     /// Its row.
     pub id: HostId,
+    /// `scheme://host[:port]`
+    pub authority: String,
     /// From the end of a fetch to the start of the next.
     pub delay: Duration,
     /// The hold's version, where the host is held: it is released after the last fetch.
@@ -134,6 +136,7 @@ impl Frontier {
             if claim.hosts.last().is_none_or(|host| host.id != id) {
                 claim.hosts.push(ClaimedHost {
                     id,
+                    authority: row.authority,
                     delay: Duration::from_millis(u64::from(row.delay.unsigned_abs())),
                     hold: row.hold.then_some(row.hold_version),
                     robots_due: row.robots_due,

@@ -14,11 +14,11 @@ pub struct Ending {
     pub given_up: Vec<(String, String)>,
     /// How many were given up in all; `given_up` holds the first hundred.
     pub given_up_total: u64,
-    /// Some page answered with a status below 400.
+    /// Some page answered with a status below 300.
     pub any_page: bool,
-    /// Some task failed.
+    /// Some task failed. Not looked at where there is a page.
     pub any_failed: bool,
-    /// Some task was excluded by robots.txt.
+    /// Some task was excluded by robots.txt. Not looked at where there is a page.
     pub any_robots: bool,
 }
 

@@ -91,13 +91,14 @@ impl Frontier {
     }
 
     /// Notes a host-level failure. From `limit` in a row on the host is paused, by `pauses` one after the other; a failure after the last
-    /// of them gives it up. Answers whether it is given up now.
+    /// of them gives it up. `first`: the host answered since the last failure that was noted, so this one is the first in a row. Answers whether it is given up now.
     pub async fn host_failed(
         &self,
         host: HostId,
         limit: u16,
         pauses: &[Duration],
         note: &str,
+        first: bool,
     ) -> Result<bool> {
         let pauses: Vec<i64> = pauses.iter().map(|pause| i64::from(ms(*pause))).collect();
         let pauses = &pauses;
@@ -107,7 +108,8 @@ impl Frontier {
                 host.0,
                 i32::from(limit),
                 pauses,
-                note
+                note,
+                first
             )
             .fetch_optional(db)
             .await

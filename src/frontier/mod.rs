@@ -71,7 +71,13 @@ pub use rules::ScopeRule;
 pub use settings::FrontierSettings;
 pub use worker::{Identity, Neighbour, Report};
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use sqlx::PgPool;
 
@@ -99,6 +105,7 @@ pub struct WorkerId(pub i32);
 pub struct Frontier {
     pool: PgPool,
     settings: Arc<FrontierSettings>,
+    hurried: Arc<AtomicBool>,
 }
 
 impl Frontier {
@@ -107,7 +114,17 @@ impl Frontier {
         Frontier {
             pool,
             settings: Arc::new(settings),
+            hurried: Arc::default(),
         }
+    }
+
+    /// Has no patience from now on: what fails is not tried again. For a process that must leave.
+    pub fn hurry(&self) {
+        self.hurried.store(true, Ordering::Release);
+    }
+
+    fn is_hurried(&self) -> bool {
+        self.hurried.load(Ordering::Acquire)
     }
 
     /// The settings that all statements share.

@@ -52,30 +52,24 @@ impl Frontier {
         let settings = self.settings();
         let (cap, spread) = (i32::from(settings.max_expiries), ms(settings.spread));
         let mut back = 0;
-        let mut hosts: Vec<i32> = Vec::new();
         loop {
-            let rows = run!(self, "recycle_dead", async |db| {
-                sqlx::query_file_scalar!("src/frontier/sql/recycle_dead.sql", BATCH, cap, spread)
+            let n = run!(self, "recycle_dead", async |db| {
+                sqlx::query_file!("src/frontier/sql/recycle_dead.sql", BATCH, cap, spread)
                     .fetch_all(db)
                     .await
+                    .map(|rows| rows.len())
             })?;
-            if rows.is_empty() {
+            if n == 0 {
                 break;
             }
-            back += rows.len() as u64;
-            hosts.extend(rows);
+            back += n as u64;
         }
-        hosts.sort_unstable();
-        hosts.dedup();
-        if !hosts.is_empty() {
-            let hosts = &hosts;
-            run!(self, "free_hosts", async |db| {
-                sqlx::query_file!("src/frontier/sql/free_hosts.sql", hosts, ms(settings.delay))
-                    .fetch_all(db)
-                    .await
-                    .map(|_| ())
-            })?;
-        }
+        run!(self, "free_hosts", async |db| {
+            sqlx::query_file!("src/frontier/sql/free_hosts.sql", ms(settings.delay))
+                .fetch_all(db)
+                .await
+                .map(|_| ())
+        })?;
         run!(self, "clear", async |db| {
             sqlx::query_file!("src/frontier/sql/clear.sql")
                 .execute(db)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rand::RngExt as _;
 use tokio::time::Instant;
 
-use super::{FrontierError, FrontierSettings, error};
+use super::{Frontier, FrontierError, error};
 
 /// Runs one autocommit statement, once: `once!(frontier, async |db| …)`.
 ///
@@ -44,7 +44,7 @@ macro_rules! run {
             match once!($frontier, async |$db| $statement) {
                 Ok(value) => break Ok(value),
                 Err(error) => {
-                    if let Err(end) = tries.failed(error, $frontier.settings()).await {
+                    if let Err(end) = tries.failed(error, $frontier).await {
                         break Err(end);
                     }
                 }
@@ -83,7 +83,7 @@ impl Tries {
     pub(super) async fn failed(
         &mut self,
         error: sqlx::Error,
-        settings: &FrontierSettings,
+        frontier: &Frontier,
     ) -> Result<(), FrontierError> {
         let what = self.what;
         if !error::passes(&error) {
@@ -92,7 +92,7 @@ impl Tries {
                 source: error,
             });
         }
-        if self.began.elapsed() > settings.patience {
+        if self.began.elapsed() > frontier.settings().patience || frontier.is_hurried() {
             if error::is_disk_full(&error) {
                 return Err(FrontierError::DiskFull {
                     what,

@@ -115,11 +115,12 @@ pub fn next(
             charged: false,
         },
         Trouble::Patience(_) => nth(&settings.waits),
-        Trouble::Proxy if deferrals < settings.max_deferrals => Verdict::Again {
+        // The operator's own proxy is down: that says nothing of the page, however long it lasts.
+        Trouble::Proxy => Verdict::Again {
             wait: jittered(settings.waits.first().copied().unwrap_or_default()),
             charged: false,
         },
-        Trouble::Proxy | Trouble::Lasting => Verdict::GiveUp,
+        Trouble::Lasting => Verdict::GiveUp,
     }
 }
 

@@ -77,7 +77,6 @@ async fn join(config: &Config, pool: &PgPool, heart: &PgPool) -> anyhow::Result<
         Frontier::new(pool.clone(), config.frontier_settings()),
         Frontier::new(heart.clone(), config.frontier_settings()),
         fetcher,
-        &config.limits(),
         rules,
     )
     .await;
@@ -104,7 +103,7 @@ async fn with(config: &Config, pool: &PgPool, crawl: &Crawl, order: Order) -> an
         output::say(format_args!("{refreshed} tasks are to be visited again"));
     }
     if crawl.is_finished().await? {
-        return nothing_open(pool, order.quiet).await;
+        return nothing_open(pool, crawl, order.quiet).await;
     }
     let stop = Stop::default();
     let signals = signals::watch(stop.clone(), config.shutdown.grace);
@@ -156,7 +155,7 @@ async fn add_seeds(crawl: &Crawl, sources: Vec<Source>) -> anyhow::Result<()> {
 }
 
 /// There is nothing to fetch: say so, and what would change that.
-async fn nothing_open(pool: &PgPool, quiet: bool) -> anyhow::Result<Exit> {
+async fn nothing_open(pool: &PgPool, crawl: &Crawl, quiet: bool) -> anyhow::Result<Exit> {
     let status = status::status(pool).await?;
     if !quiet {
         output::say(format_args!(
@@ -166,7 +165,11 @@ async fn nothing_open(pool: &PgPool, quiet: bool) -> anyhow::Result<Exit> {
         output::say("  --refresh       visits all of it again");
         output::say("  --crawl OTHER   begins another crawl");
     }
-    Ok(Exit::Finished)
+    let ending = crawl.ending().await?;
+    if !quiet {
+        summary::left(&ending);
+    }
+    Ok(summary::exit_of(&ending))
 }
 
 /// The database failed for good: not an error of the command, but an end with a code of its own.

@@ -1,10 +1,10 @@
-//! Ctrl-C and SIGTERM: the first drains, the second leaves at once.
+//! Ctrl-C and SIGTERM: the first drains, the second leaves at once, the third does not even say so to the database.
 
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use super::super::output;
+use super::super::{Exit, output};
 use crate::crawl::Stop;
 
 /// Watches for signals until aborted.
@@ -21,6 +21,9 @@ pub(super) fn watch(stop: Stop, grace: Duration) -> JoinHandle<()> {
         stop.drain.cancel();
         signals.next().await;
         stop.abort.cancel();
+        signals.next().await;
+        // As after a kill -9, nothing has to be repaired.
+        std::process::exit(Exit::Interrupted.code().into());
     })
 }
 

@@ -23,7 +23,8 @@ pub(super) fn exit(summary: &Summary) -> Exit {
     }
 }
 
-fn exit_of(ending: &Ending) -> Exit {
+/// What a crawl without anything open came to.
+pub(super) fn exit_of(ending: &Ending) -> Exit {
     if !ending.any_page && ending.any_robots && !ending.any_failed {
         Exit::RobotsBlocked
     } else if !ending.any_page {
@@ -107,7 +108,8 @@ fn hosts(watch: &Watch) {
     }
 }
 
-fn left(ending: &Ending) {
+/// Names the hosts that were left.
+pub(super) fn left(ending: &Ending) {
     for host in &ending.parked {
         output::say(format_args!("parked by an operator: {host}"));
     }

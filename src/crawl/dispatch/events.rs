@@ -1,6 +1,6 @@
 //! What the dispatcher makes of each report.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::sync::atomic::Ordering;
 
 use rand::RngExt as _;
 use tokio::time::Instant;
@@ -36,6 +36,8 @@ impl Dispatcher {
             } => self.ended(slot, giving, &host_news, fetched, visited),
             Event::Robots { slot, news } => self.robots(slot, news),
             Event::Trouble(error) => self.fail(error),
+            // Nothing is lost by it: what this process has claimed is recycled, as after any death.
+            Event::Panicked(panic) => std::panic::resume_unwind(panic),
         }
     }
 
@@ -59,7 +61,12 @@ impl Dispatcher {
             .any(|arrival| !self.stock.shares(arrival.host));
         if supply.arrivals.is_empty() || !news {
             let next = supply.next_ready.unwrap_or(REST.1);
-            let wait = next.clamp(Duration::from_millis(1), self.rest);
+            // Something is ready and cannot be had, since somebody else has it locked: then it is not asked for faster and faster.
+            let wait = if next.is_zero() {
+                self.rest
+            } else {
+                next.min(self.rest)
+            };
             // Many processes that wait for one moment should not come together.
             let jitter = rand::rng().random_range(1.0..1.2);
             self.next_claim = Instant::now() + wait.mul_f64(jitter);
@@ -111,16 +118,13 @@ impl Dispatcher {
             }
             match news {
                 HostNews::Answered => slot.answered = true,
-                HostNews::Patience { .. } => {
-                    slot.answered = true;
-                    slot.closed = true;
-                }
-                HostNews::Failed { .. } => {
+                HostNews::Failed { .. } | HostNews::Patience { .. } => {
                     // Let go after each failure, so that the breaker decides about the next try.
                     slot.ailing = true;
                     slot.answered = false;
                     slot.closed = true;
                 }
+                HostNews::Unasked { .. } => slot.closed = true,
                 HostNews::NotAsked | HostNews::Asked => slot.closed |= !visited,
             }
         });

@@ -7,7 +7,9 @@ mod events;
 mod start;
 mod travel;
 
-use std::{sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures_util::FutureExt as _;
 
 use tokio::{
     sync::mpsc,
@@ -16,13 +18,14 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 
 use super::{
+    commit::Loaded,
     context::Context,
     ending::{End, Stop},
     letting_go::LettingGo,
     robots::RobotsNews,
     stock::{SlotId, Stock},
     supply::Supply,
-    visit::{HostNews, Visit},
+    visit::HostNews,
 };
 use crate::{
     clock::Boottime,
@@ -30,10 +33,13 @@ use crate::{
 };
 
 /// Rest after a claim that answered nothing: at first, and at most.
-const REST: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+const REST: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(2));
 
 /// Hosts that one claim asks for at most.
 const CLAIM_HOSTS: usize = 256;
+
+/// Longest wait for the rate.
+const LINE: Duration = Duration::from_secs(20);
 
 /// How often a process looks whether its heartbeat got through, while it may not fetch.
 const UNLICENSED: Duration = Duration::from_millis(50);
@@ -54,18 +60,36 @@ pub(super) enum Event {
     Robots { slot: SlotId, news: RobotsNews },
     /// The frontier failed for good.
     Trouble(FrontierError),
+    /// A part of the crawl that is not one visit panicked.
+    Panicked(Box<dyn std::any::Any + Send>),
+}
+
+/// Runs a part of the crawl; a panic in it is reported, so that nobody waits for what it would have said.
+pub(super) async fn guarded<T>(
+    events: &mpsc::UnboundedSender<Event>,
+    part: impl Future<Output = T>,
+) -> Option<T> {
+    match AssertUnwindSafe(part).catch_unwind().await {
+        Ok(value) => Some(value),
+        Err(panic) => {
+            let _ = events.send(Event::Panicked(panic));
+            None
+        }
+    }
 }
 
 pub(super) struct Dispatcher {
     cx: Arc<Context>,
     me: Identity,
     stock: Stock,
-    visits: mpsc::Sender<Box<Visit>>,
+    visits: mpsc::Sender<Loaded>,
     goings: mpsc::UnboundedSender<LettingGo>,
     events: mpsc::UnboundedSender<Event>,
     inbox: mpsc::UnboundedReceiver<Event>,
     tracker: TaskTracker,
     in_flight: usize,
+    /// Fetches that may be under way at once.
+    most_flights: usize,
     claiming: bool,
     rest: Duration,
     next_claim: Instant,
@@ -80,11 +104,12 @@ impl Dispatcher {
     pub(super) fn new(
         cx: Arc<Context>,
         me: Identity,
-        visits: mpsc::Sender<Box<Visit>>,
+        visits: mpsc::Sender<Loaded>,
         goings: mpsc::UnboundedSender<LettingGo>,
         tracker: TaskTracker,
     ) -> Dispatcher {
         let (events, inbox) = mpsc::unbounded_channel();
+        let most_flights = most_flights(cx.settings.concurrency, cx.settings.rate);
         Dispatcher {
             stock: Stock::new(cx.settings.per_host),
             left: cx.settings.max_pages.unwrap_or(u64::MAX),
@@ -98,6 +123,7 @@ impl Dispatcher {
             inbox,
             tracker,
             in_flight: 0,
+            most_flights,
             claiming: false,
             closing: None,
             trouble: None,
@@ -131,9 +157,10 @@ impl Dispatcher {
                 biased;
                 () = stop.abort.cancelled(), if !cx.abort.is_cancelled() => {
                     self.close(End::Interrupted);
+                    cx.frontier.hurry();
                     cx.abort.cancel();
                 }
-                () = stop.drain.cancelled(), if self.closing.is_none() => {
+                () = stop.drain.cancelled(), if grace.is_none() => {
                     self.close(End::Interrupted);
                     grace = Some(Instant::now() + cx.settings.grace);
                 }
@@ -163,14 +190,17 @@ impl Dispatcher {
 
     /// How long the loop may sleep if nothing happens.
     fn timer(&self) -> Duration {
+        const LONG: Duration = Duration::from_secs(60);
+        let may_start =
+            self.in_flight < self.most_flights && self.left > 0 && self.closing.is_none();
         let next_start = match self.stock.next_at() {
-            Some(at) if self.in_flight < self.cx.settings.concurrency => at - Boottime::now(),
-            _ => Duration::from_secs(60),
+            Some(at) if may_start => at - Boottime::now(),
+            _ => LONG,
         };
-        let next_claim = if self.claiming || self.closing.is_some() {
-            Duration::from_secs(60)
-        } else {
+        let next_claim = if self.wants_to_claim() {
             self.next_claim.saturating_duration_since(Instant::now())
+        } else {
+            LONG
         };
         // Without a licence the next heartbeat decides; nobody tells of it.
         let next_start = if self.cx.licensed() {
@@ -206,6 +236,8 @@ impl Dispatcher {
                 self.cx
                     .licence
                     .renew_as(worker, sent + self.cx.frontier.settings().dead_after);
+                // Told again meanwhile, of the worker that it was.
+                let _ = self.cx.licence.died.notified().now_or_never();
                 self.next_claim = Instant::now();
             }
             Err(error) => self.fail(error),
@@ -213,9 +245,34 @@ impl Dispatcher {
     }
 }
 
+/// Who takes off and then waits for the rate must not wait for longer than its deadline allows: a low rate lets few take off.
+fn most_flights(concurrency: usize, rate: Option<f64>) -> usize {
+    let Some(rate) = rate else { return concurrency };
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a saturating count"
+    )]
+    let in_line = (rate * LINE.as_secs_f64()) as usize;
+    in_line.clamp(1, concurrency)
+}
+
 async fn at(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_low_rate_lets_few_take_off_and_never_none() {
+        assert_eq!(most_flights(64, None), 64);
+        assert_eq!(most_flights(64, Some(100.0)), 64);
+        assert_eq!(most_flights(64, Some(0.5)), 10);
+        assert_eq!(most_flights(64, Some(0.01)), 1);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use tokio::time::Instant;
 
-use super::{CLAIM_HOSTS, Dispatcher, Event, travel::travel};
+use super::{CLAIM_HOSTS, Dispatcher, Event, guarded, travel::travel};
 use crate::{
     clock::Boottime,
     crawl::{
@@ -28,7 +28,7 @@ impl Dispatcher {
     /// Starts whatever may be started now.
     pub(super) fn start_ready(&mut self) {
         let cx = Arc::clone(&self.cx);
-        while self.in_flight < cx.settings.concurrency
+        while self.in_flight < self.most_flights
             && self.left > 0
             && self.closing.is_none()
             && cx.licensed()
@@ -75,8 +75,9 @@ impl Dispatcher {
         self.took_off();
         let (cx, events) = (Arc::clone(&self.cx), self.events.clone());
         self.tracker.spawn(async move {
-            let news = robots::ask(&cx, host, &key, deadline).await;
-            let _ = events.send(Event::Robots { slot: id, news });
+            if let Some(news) = guarded(&events, robots::ask(&cx, host, &key, deadline)).await {
+                let _ = events.send(Event::Robots { slot: id, news });
+            }
         });
     }
 
@@ -90,6 +91,8 @@ impl Dispatcher {
                 deadline,
                 robots,
                 given_up: slot.given_up.clone(),
+                shared: slot.hold.is_none(),
+                answered: slot.answered,
             })
         });
         let Some(job) = taken.flatten() else { return };
@@ -109,18 +112,24 @@ impl Dispatcher {
         shown.store(self.in_flight, Ordering::Relaxed);
     }
 
+    /// How many tasks should be in stock: twice what runs at once, and a quarter of a second of what was done lately.
+    fn target(&self) -> usize {
+        let pace = usize::try_from(self.cx.tally.last_minute()).unwrap_or(0) / 60 / 4;
+        (2 * self.cx.settings.concurrency).max(pace).min(4_000)
+    }
+
+    /// Whether a claim is due as soon as the last one has rested.
+    pub(super) fn wants_to_claim(&self) -> bool {
+        !self.claiming && self.closing.is_none() && self.left > 0 && self.is_short(self.target())
+    }
+
     /// Claims if what can be started soon would not last.
     pub(super) fn claim_if_short(&mut self) {
-        if self.claiming || self.closing.is_some() || self.left == 0 {
+        if !self.wants_to_claim() {
             return;
         }
         let (concurrency, per_host) = (self.cx.settings.concurrency, self.cx.settings.per_host);
-        // Twice what runs at once, and a quarter of a second of what was done lately.
-        let pace = usize::try_from(self.cx.tally.last_minute()).unwrap_or(0) / 60 / 4;
-        let target = (2 * concurrency).max(pace).min(4_000);
-        if !self.is_short(target) {
-            return;
-        }
+        let target = self.target();
         if self.stock.tasks() == 0 {
             // What waits for a fuller batch may be what we are waiting for.
             self.cx.hungry.notify_one();
@@ -142,7 +151,9 @@ impl Dispatcher {
         let idle = self.stock.is_empty() && self.in_flight == 0;
         let (cx, events) = (Arc::clone(&self.cx), self.events.clone());
         self.tracker.spawn(async move {
-            let _ = events.send(Event::Claimed(supply::claim(&cx, appetite, idle).await));
+            if let Some(claimed) = guarded(&events, supply::claim(&cx, appetite, idle)).await {
+                let _ = events.send(Event::Claimed(claimed));
+            }
         });
     }
 
@@ -152,7 +163,7 @@ impl Dispatcher {
         if self.stock.tasks() >= STOCK_PER_FLIGHT * concurrency {
             return false;
         }
-        let idle = self.in_flight < concurrency;
+        let idle = self.in_flight < self.most_flights;
         let startable = self.stock.next_at().is_some_and(|at| at <= Boottime::now());
         self.stock.tasks() < target / 2
             || (idle

@@ -8,9 +8,10 @@ use super::Event;
 use crate::{
     clock::Boottime,
     crawl::{
+        commit::Loaded,
         context::Context,
         stock::SlotId,
-        visit::{self, Ended, HostNews, Job, Visit},
+        visit::{self, Ended, HostNews, Job},
     },
     frontier::{FrontierError, Giving, HostId},
 };
@@ -19,22 +20,22 @@ pub(super) async fn travel(
     cx: Arc<Context>,
     slot: SlotId,
     job: Job,
-    visits: mpsc::Sender<Box<Visit>>,
+    visits: mpsc::Sender<Loaded>,
     events: mpsc::UnboundedSender<Event>,
 ) {
     let giving = Giving {
         task: job.task.id,
         claim_version: job.task.claim_version,
     };
-    let host = job.host;
+    let (host, answered) = (job.host, job.answered);
     let event = match visit::travel(&cx, job).await {
         Ended::Visited(visit, host_news, fetched) => {
-            if let Err(error) = tell_host(&cx, host, &host_news).await {
+            if let Err(error) = tell_host(&cx, host, &host_news, answered).await {
                 let _ = events.send(Event::Trouble(error));
             }
             cx.uncommitted.fetch_add(1, Ordering::AcqRel);
             // Waits here while the commit is behind: that is the back-pressure.
-            let visited = visits.send(visit).await.is_ok();
+            let visited = visits.send(Loaded::new(&cx, visit).await).await.is_ok();
             Event::Ended {
                 slot,
                 giving,
@@ -61,18 +62,30 @@ pub(super) async fn travel(
     let _ = events.send(event);
 }
 
-/// Trouble of a host moves its one row, not thousands of tasks.
-async fn tell_host(cx: &Context, host: HostId, news: &HostNews) -> Result<(), FrontierError> {
-    let retry = &cx.settings.retry;
-    match news {
-        HostNews::Patience { wait, note } => cx.frontier.defer(host, *wait, note).await,
-        HostNews::Failed { note } => {
-            let (limit, pauses) = (retry.breaker_failures, &retry.breaker_pauses);
-            if cx.frontier.host_failed(host, limit, pauses, note).await? {
-                tracing::info!(host.id = host.0, "{note}; the host is given up");
-            }
-            Ok(())
+/// Trouble of a host moves its one row, not thousands of tasks. `answered`: it did so since it last was in trouble.
+async fn tell_host(
+    cx: &Context,
+    host: HostId,
+    news: &HostNews,
+    answered: bool,
+) -> Result<(), FrontierError> {
+    let note = match news {
+        HostNews::Patience { wait, note } => {
+            cx.frontier.defer(host, *wait, note).await?;
+            note
         }
-        HostNews::NotAsked | HostNews::Answered | HostNews::Asked => Ok(()),
+        HostNews::Failed { note } => note,
+        HostNews::Unasked { wait, note } => return cx.frontier.defer(host, *wait, note).await,
+        HostNews::NotAsked | HostNews::Answered | HostNews::Asked => return Ok(()),
+    };
+    let retry = &cx.settings.retry;
+    let (limit, pauses) = (retry.breaker_failures, &retry.breaker_pauses);
+    if cx
+        .frontier
+        .host_failed(host, limit, pauses, note, answered)
+        .await?
+    {
+        tracing::info!(host.id = host.0, "{note}; the host is given up");
     }
+    Ok(())
 }

@@ -6,6 +6,7 @@
 -- names counts from the first page on. A host that was given up has no delay: its tasks are only taken to be failed.
 with ready as materialized (
     select id,
+           authority,
            case when given_up_at is not null then 0
                 else coalesce(delay_ms, greatest($7::int, crawl_delay_ms)) end as delay,
            $9::boolean and given_up_at is null and (robots_until is null or robots_until <= now()) as robots_due,
@@ -25,6 +26,7 @@ with ready as materialized (
 ),
 picked as materialized (
     select r.id as host_id,
+           r.authority,
            r.delay,
            r.robots_due,
            r.delay > 0 or r.robots_due as hold,
@@ -78,6 +80,7 @@ held as (
     returning h.id, h.hold_version
 )
 select p.host_id as "host_id!",
+       p.authority as "authority!",
        p.delay as "delay!",
        p.hold as "hold!",
        p.robots_due as "robots_due!",

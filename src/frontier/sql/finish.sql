@@ -25,7 +25,7 @@ accepted as (
         claimed_at   = null,
         expiries     = 0,
         attempts     = case when v.charged then t.attempts else greatest(t.attempts - 1, 0) end,
-        deferrals    = case when v.charged then t.deferrals else t.deferrals + 1 end,
+        deferrals    = case when v.charged then t.deferrals else least(t.deferrals + 1, 30000) end,
         available_at = now() + make_interval(secs => v.due_ms / 1000.0),
         reason       = v.reason,
         detail       = v.detail

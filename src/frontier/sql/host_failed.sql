@@ -1,14 +1,22 @@
 -- The host did not answer. From the $2-th failure in a row on it is paused, longer each time; a failure after the last pause gives it up.
 -- A failure that comes while the host is already paused (others were in flight) only counts. Answers whether it is given up now, and no time:
--- a pause may be 'infinity', which few drivers decode. $1 host, $2 failures that open the breaker, $3 pauses in ms, $4 note
-update hosts
-set failures       = least(failures + 1, 1000)::smallint,
-    pauses         = case when failures + 1 < $2::int or coalesce(deferred_until > now(), false) or pauses > cardinality($3::bigint[]) then pauses
-                          else pauses + 1 end,
-    deferred_until = case when failures + 1 < $2::int or coalesce(deferred_until > now(), false) or pauses >= cardinality($3::bigint[]) then deferred_until
-                          else now() + make_interval(secs => ($3::bigint[])[pauses + 1] / 1000.0) end,
-    given_up_at    = case when given_up_at is not null then given_up_at
-                          when failures + 1 >= $2::int and pauses >= cardinality($3::bigint[]) and not coalesce(deferred_until > now(), false) then now() end,
+-- a pause may be 'infinity', which few drivers decode. $1 host, $2 failures that open the breaker, $3 pauses in ms, $4 note, $5 whether the host
+-- answered since the last failure that was noted: then this is the first in a row
+update hosts h
+set failures       = b.failures,
+    pauses         = case when b.opens and b.pauses < cardinality($3::bigint[]) then b.pauses + 1 else b.pauses end,
+    deferred_until = case when b.opens and b.pauses < cardinality($3::bigint[])
+                          then greatest(h.deferred_until, now() + make_interval(secs => ($3::bigint[])[b.pauses + 1] / 1000.0))
+                          else h.deferred_until end,
+    given_up_at    = case when h.given_up_at is null and b.opens and b.pauses >= cardinality($3::bigint[]) then now() else h.given_up_at end,
     note           = $4
-where id = $1
-returning given_up_at is not null as "given_up!"
+from (select id,
+             least(case when $5::boolean then 1 else failures + 1 end, 1000)::smallint as failures,
+             case when $5::boolean then 0 else pauses end::smallint as pauses,
+             (case when $5::boolean then 1 else failures + 1 end) >= $2::int and not coalesce(deferred_until > now(), false) as opens
+      from hosts
+      where id = $1
+      for no key update) b
+where h.id = $1
+  and h.id = b.id
+returning h.given_up_at is not null as "given_up!"

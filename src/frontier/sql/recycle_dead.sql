@@ -25,4 +25,4 @@ set status       = case when expiries = 0 and $2::int > 1 then 'new' else 'faile
                         then now() + make_interval(secs => random() * $3::int * power(2, expiries) / 1000.0) end,
     reason       = case when expiries + 1 >= $2::int then 'poison' else 'lease lost' end
 where id = any (array(select id from stale))
-returning host_id
+returning id

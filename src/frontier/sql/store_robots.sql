@@ -30,6 +30,7 @@ set crawl_delay_ms  = $4,
                                 and coalesce(delay_ms, greatest($10::int, $4)) > 0
                            then null
                            else held_by end,
-    robots_until    = now() + make_interval(secs => $9::bigint / 1000.0)
+    -- It must outlast the rest before the first page, or a host with a very long delay would be asked for nothing but this file.
+    robots_until    = now() + make_interval(secs => greatest($9::bigint, 3 * coalesce(delay_ms, greatest($10::int, $4))::bigint) / 1000.0)
 where id = $1
 returning case when held_by is not null then coalesce(delay_ms, greatest($10::int, crawl_delay_ms)) end as "delay?"

@@ -140,3 +140,35 @@ async fn the_grace_bounds_a_drain() {
         0
     );
 }
+
+#[tokio::test]
+async fn tasks_that_robots_forbids_do_not_count_as_pages() {
+    let site = Site::builder()
+        .robots("User-agent: *\nDisallow: /no\n")
+        .page("/1", "")
+        .page("/2", "")
+        .page("/3", "")
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    let mut setup = Setup::quick();
+    setup.crawl.max_pages = Some(2);
+    let mut seeds: Vec<String> = (0..6).map(|n| site.url(&format!("/no/{n}"))).collect();
+    seeds.extend((1..4).map(|n| site.url(&format!("/{n}"))));
+    let summary = setup.crawl(&db, &seeds).await;
+    assert_eq!((summary.end, summary.counts.done), (End::Limit, 2));
+}
+
+#[tokio::test]
+async fn a_limit_that_is_just_what_there_was_is_an_end() {
+    let site = Site::builder()
+        .page("/", "<a href=/a>a</a>")
+        .page("/a", "")
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    let mut setup = Setup::quick();
+    setup.crawl.max_pages = Some(2);
+    let summary = setup.crawl(&db, &[site.url("/")]).await;
+    assert_eq!(summary.end, End::Finished);
+}

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderValue};
+use axum::response::IntoResponse as _;
 
 use crate::support::{
     crawl::{Setup, broken_invariants, column, number},
@@ -165,4 +166,27 @@ async fn the_crawl_does_not_end_while_a_page_in_flight_may_add_links() {
     let (setup, seeds) = (Setup::quick(), [site.url("/")]);
     tokio::join!(setup.crawl(&db, &seeds), setup.crawl(&db, &seeds));
     assert_eq!(site.count("/c"), 1);
+}
+
+#[tokio::test]
+async fn a_host_that_answers_429_to_everything_is_given_up() {
+    let mut patience = HeaderMap::new();
+    patience.insert("retry-after", HeaderValue::from_static("0"));
+    let site = Site::builder()
+        .page("/robots.txt", "")
+        .otherwise(move |_| {
+            let patience = patience.clone();
+            async move { (axum::http::StatusCode::TOO_MANY_REQUESTS, patience).into_response() }
+        })
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    let seeds: Vec<String> = (0..30).map(|n| site.url(&format!("/{n}"))).collect();
+    let mut setup = Setup::quick();
+    setup.crawl.per_host = 1;
+    let summary = setup.crawl(&db, &seeds).await;
+    assert_eq!(summary.ending.unwrap().given_up_total, 1);
+    assert!(site.requests().len() < 15, "{}", site.requests().len());
+    let reasons = "select distinct reason from tasks where status = 'failed'";
+    assert_eq!(column(&db.pool, reasons).await, ["host_down"]);
 }

@@ -17,7 +17,7 @@ async fn failures_in_a_row_pause_a_host_longer_each_time_and_then_give_it_up() {
     let fail = async || {
         ground
             .frontier
-            .host_failed(host, 3, &PAUSES, "refused")
+            .host_failed(host, 3, &PAUSES, "refused", false)
             .await
             .unwrap()
     };
@@ -71,7 +71,7 @@ async fn the_waiting_tasks_of_a_host_that_is_given_up_come_back_to_be_failed() {
     assert!(
         ground
             .frontier
-            .host_failed(host, 1, &[], "refused")
+            .host_failed(host, 1, &[], "refused", false)
             .await
             .unwrap()
     );
@@ -110,7 +110,7 @@ async fn an_answer_ends_the_row_of_failures() {
     let row = "select failures, pauses from hosts";
     ground
         .frontier
-        .host_failed(host, 1, &PAUSES, "refused")
+        .host_failed(host, 1, &PAUSES, "refused", false)
         .await
         .unwrap();
     assert_eq!(ground.column(row).await, ["1,1"]);
@@ -119,7 +119,7 @@ async fn an_answer_ends_the_row_of_failures() {
     ground.waits_end().await;
     ground
         .frontier
-        .host_failed(host, 1, &PAUSES, "refused")
+        .host_failed(host, 1, &PAUSES, "refused", false)
         .await
         .unwrap();
     ground.waits_end().await;
@@ -232,4 +232,27 @@ async fn a_crawl_is_finished_beside_hosts_that_an_operator_parked_and_names_them
         ground.frontier.ending().await.unwrap().parked,
         ["https://a.example"]
     );
+}
+
+#[tokio::test]
+async fn failures_between_answers_never_open_the_breaker() {
+    let ground = Ground::new().await;
+    let me = ground.worker("me").await;
+    ground.seed(me, &["https://a.example/"]).await;
+    let host = ground.host("https://a.example/").await;
+    for _ in 0..10 {
+        let given_up = ground
+            .frontier
+            .host_failed(host, 2, &PAUSES, "timeout", true)
+            .await;
+        assert!(!given_up.unwrap());
+    }
+    assert!(ground.host_ms("deferred_until").await < 0);
+    // Two in a row do.
+    let given_up = ground
+        .frontier
+        .host_failed(host, 2, &PAUSES, "timeout", false)
+        .await;
+    assert!(!given_up.unwrap());
+    assert!(ground.host_ms("deferred_until").await > 0);
 }

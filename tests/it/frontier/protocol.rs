@@ -105,6 +105,7 @@ impl Protocol {
                 Some(host) => host.tasks.push(task),
                 None => claim.hosts.push(ClaimedHost {
                     id,
+                    authority: row.get("authority!"),
                     delay: Duration::from_millis(row.get::<i32, _>("delay!") as u64),
                     hold: row
                         .get::<bool, _>("hold!")

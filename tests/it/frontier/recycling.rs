@@ -5,6 +5,7 @@ use std::time::Duration;
 use pgcrawl::frontier::FrontierSettings;
 
 use super::{Ground, done, failed, settings};
+use crate::support::crawl::number;
 
 #[tokio::test]
 async fn a_task_whose_lease_is_over_is_new_again() {
@@ -213,4 +214,32 @@ async fn more_lost_leases_than_one_statement_takes_come_back_in_one_call() {
     ground.claim_host(me).await;
     ground.frontier.leave(me).await.unwrap();
     assert_eq!(ground.frontier.recycle_dead().await.unwrap(), 1_000);
+}
+
+#[tokio::test]
+async fn a_hold_without_claims_ends_with_its_worker() {
+    let ground = Ground::with(FrontierSettings {
+        delay: Duration::from_millis(1),
+        ..settings()
+    })
+    .await;
+    let (dead, me) = (ground.worker("dead").await, ground.worker("me").await);
+    ground.seed(dead, &["https://a.example/"]).await;
+    let task = ground.claim_task(dead).await;
+    // Killed between its last finish and the release.
+    ground.finish(dead, &[done(&task)]).await;
+    ground.seed(me, &["https://a.example/2"]).await;
+    assert!(ground.claim(me).await.hosts.is_empty());
+    ground.frontier.bury(&[dead]).await.unwrap();
+    assert_eq!(ground.frontier.recycle_dead().await.unwrap(), 0);
+    ground.waits_end().await;
+    ground.claim_task(me).await;
+    assert_eq!(
+        number(
+            &ground.db.pool,
+            "select count(*) from workers where cleared_at is not null"
+        )
+        .await,
+        1
+    );
 }

@@ -94,3 +94,28 @@ async fn eight_processes_begin_a_crawl_at_once_on_an_empty_database() {
     let frontier = Frontier::new(pool, settings());
     assert_eq!(frontier.rules_after(0).await.unwrap().len(), 1);
 }
+
+#[tokio::test]
+async fn rules_are_committed_in_the_order_of_their_ids() {
+    let ground = Ground::new().await;
+    let mut slow = ground.db.pool.begin().await.unwrap();
+    sqlx::query("select add_scope_rules(array['a.example'], array['a.example'], 'seed')")
+        .execute(&mut *slow)
+        .await
+        .unwrap();
+    let second = [("b.example".to_owned(), "b.example".to_owned())];
+    let add = ground.frontier.add_rules(&second, "seed");
+    let commit = async {
+        // Who comes second must wait: had it committed first, a reader would take its id for the last.
+        while ground.number("select count(*) from blocked").await == 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(ground.frontier.rules_after(0).await.unwrap().len(), 0);
+        slow.commit().await.unwrap();
+    };
+    let (added, ()) = tokio::join!(add, commit);
+    added.unwrap();
+    let rules = ground.frontier.rules_after(0).await.unwrap();
+    let names: Vec<&str> = rules.iter().map(|rule| rule.rule.as_str()).collect();
+    assert_eq!(names, ["a.example", "b.example"]);
+}

@@ -9,7 +9,6 @@ use pgcrawl::{
     crawl::{Crawl, CrawlSettings, ScopeRules, Stop, Summary},
     fetch::{FetchSettings, Fetcher, PrivateGuard},
     frontier::{Frontier, FrontierSettings},
-    politeness::Limits,
     scope::{Scope, ScopeKind, TrapLimits},
 };
 use sqlx::{AssertSqlSafe, PgPool, Row as _};
@@ -23,7 +22,6 @@ pub(crate) struct Setup {
     pub(crate) fetch: FetchSettings,
     pub(crate) scope: ScopeKind,
     pub(crate) traps: TrapLimits,
-    pub(crate) limits: Limits,
 }
 
 impl Setup {
@@ -50,7 +48,6 @@ impl Setup {
             },
             scope: ScopeKind::Host,
             traps: TrapLimits::default(),
-            limits: Limits::default(),
         }
     }
 
@@ -69,7 +66,6 @@ impl Setup {
             frontier.clone(),
             frontier,
             fetcher,
-            &self.limits,
             rules,
         )
         .await
