@@ -265,7 +265,7 @@ fn times(complaints: &mut Complaints<'_>, config: &Config) {
     );
 
     complaints.unless(
-        frontier.lease >= 2 * fetch.total_timeout,
+        frontier.lease >= fetch.total_timeout.saturating_mul(2),
         "frontier.lease",
         format!(
             "must be at least twice fetch.total_timeout ({}), is {}",
@@ -275,7 +275,17 @@ fn times(complaints: &mut Complaints<'_>, config: &Config) {
         "a claim must outlast its slowest fetch: raise the lease or lower the timeout",
     );
     complaints.unless(
-        2 * frontier.heartbeat <= frontier.dead_after,
+        frontier.dead_after.saturating_mul(4) >= fetch.total_timeout.saturating_mul(5),
+        "frontier.dead_after",
+        format!(
+            "must be at least 1.25 times fetch.total_timeout ({}), is {}",
+            human(fetch.total_timeout),
+            human(frontier.dead_after)
+        ),
+        "a fetch begins only if its longest fits into what is left of dead_after: raise it or lower the timeout",
+    );
+    complaints.unless(
+        frontier.heartbeat.saturating_mul(2) <= frontier.dead_after,
         "frontier.dead_after",
         format!(
             "must be at least twice frontier.heartbeat ({}), is {}",

@@ -176,6 +176,36 @@ fn values_that_do_not_go_together_are_refused() {
 }
 
 #[test]
+fn a_fetch_must_fit_into_the_time_after_which_its_process_counts_as_gone() {
+    let timeout = |span: &str| {
+        format!(
+            "[fetch]\ntotal_timeout = \"{span}\"\n[frontier]\nlease = \"1h\"\ndead_after = \"75s\""
+        )
+    };
+    let file = Path::new("pgcrawl.toml");
+    assert!(Layers::new().toml(file, &timeout("60s")).finish().is_ok());
+    let found = complaints(&timeout("60s 1ms"));
+    let [problem] = found.as_slice() else {
+        panic!("{found:?}")
+    };
+    assert_eq!(problem.place.as_deref(), Some("pgcrawl.toml:5"));
+    assert!(problem.message.contains("fetch.total_timeout"), "{problem}");
+    assert!(problem.hint.is_some());
+}
+
+#[test]
+fn a_span_of_ages_is_a_complaint_and_no_panic() {
+    let ages = "500000000000y";
+    for key in [
+        "fetch]\ntotal_timeout",
+        "frontier]\nheartbeat",
+        "frontier]\ndead_after",
+    ] {
+        assert!(!complaints(&format!("[{key} = \"{ages}\"")).is_empty());
+    }
+}
+
+#[test]
 fn a_secret_is_in_no_complaint_and_in_no_debug_output() {
     let text = "[fetch]\nproxy = \"ftp://me:hunter2@proxy.example\"\n[database]\nurl = \"hunter2\"";
     assert!(!format!("{:?}", complaints(text)).contains("hunter2"));
