@@ -12,6 +12,9 @@ use url::Url;
 use super::setting::split_label;
 use super::{Config, Key, Loaded, Origin, Problem};
 
+/// Requests a second. At most 20 s of requests wait in line for their turn: below one in 20 s none would ever begin.
+const LOWEST_RATE: f64 = 0.05;
+
 /// Collects complaints, each at the place where its key was set.
 struct Complaints<'a> {
     loaded: &'a Loaded,
@@ -169,10 +172,10 @@ fn bounds(complaints: &mut Complaints<'_>, config: &Config) {
         config
             .politeness
             .rate
-            .is_none_or(|rate| (0.001..=100_000.0).contains(&rate)),
+            .is_none_or(|rate| (LOWEST_RATE..=100_000.0).contains(&rate)),
         "politeness.rate",
-        "must be from 0.001 to 100000 requests a second",
-        "\"none\" is no limit",
+        format!("must be from {LOWEST_RATE} to 100000 requests a second"),
+        "for less ask each host more slowly with politeness.delay; \"none\" is no limit",
     );
     complaints.unless(
         (0.0..=1.0).contains(&config.retry.jitter),

@@ -176,6 +176,23 @@ fn values_that_do_not_go_together_are_refused() {
 }
 
 #[test]
+fn a_rate_so_low_that_no_request_gets_its_turn_is_refused_and_the_delay_recommended() {
+    let rate = |rate: &str| format!("[politeness]\nrate = {rate}");
+    let file = Path::new("pgcrawl.toml");
+    assert!(Layers::new().toml(file, &rate("0.05")).finish().is_ok());
+    let found = complaints(&rate("0.049"));
+    let [problem] = found.as_slice() else {
+        panic!("{found:?}")
+    };
+    assert!(
+        problem.message.starts_with("politeness.rate: "),
+        "{problem}"
+    );
+    let hint = problem.hint.as_deref().unwrap_or_default();
+    assert!(hint.contains("politeness.delay"), "{hint}");
+}
+
+#[test]
 fn a_fetch_must_fit_into_the_time_after_which_its_process_counts_as_gone() {
     let timeout = |span: &str| {
         format!(
