@@ -91,7 +91,7 @@ pub(crate) async fn launch(
     }
 }
 
-/// Waits for the server; `false` when `pg_ctl` says that it has ended instead.
+/// Waits for the server; `false` when it has ended instead: `pg_ctl` says so, or has seen it ready and it is gone since.
 async fn wait_until_ready(
     place: &Place,
     secrets: &Secrets,
@@ -104,15 +104,16 @@ async fn wait_until_ready(
         let ended = pg_ctl
             .try_wait()
             .map_err(EmbeddedError::io("waiting for pg_ctl in", place.home.dir()))?;
-        let ready = PidFile::read(&pgdata)?.is_some_and(|file| file.phase == Phase::Ready);
+        let file = PidFile::read(&pgdata)?;
         // A stale file says ready, too, but nobody answers at its address then.
-        if ready
+        if file.as_ref().is_some_and(|file| file.phase == Phase::Ready)
             && let Answer::Ours =
                 knock(&pgdata, &place.home.pgpass(), endpoint, &secrets.writer).await?
         {
             return Ok(true);
         }
-        if ended.is_some_and(|status| !status.success()) {
+        let gone = || !file.is_some_and(|file| file.is_alive(&pgdata));
+        if ended.is_some_and(|status| !status.success() || gone()) {
             return Ok(false);
         }
         patience.wait().await;

@@ -170,6 +170,53 @@ async fn a_setting_that_the_server_refuses_is_told_in_its_own_words() {
     assert!(refused.to_string().contains("work_mem"), "{refused}");
 }
 
+/// Programs of a server that ends as soon as it is up: `pg_ctl start` succeeds, and what is left is what `leaves` leaves.
+fn short_lived(dir: &Path, leaves: &str) -> std::path::PathBuf {
+    let bin = dir.join("bin");
+    let version = fs::read_to_string(dir.join("postgres/PG_VERSION")).unwrap();
+    // pg_ctl start -s -w -t SECONDS -D DATA -l LOG
+    let script = format!(
+        r#"mkdir -p "$0" && cd "$0" || exit 1
+echo '#!/bin/sh
+echo "postgres (PostgreSQL) {}"' > postgres
+echo '#!/bin/sh
+echo "LOG:  the server fell over" >> "$9"
+{leaves}' > pg_ctl
+cp postgres initdb
+chmod 755 postgres pg_ctl initdb"#,
+        version.trim()
+    );
+    // By a process of its own: a file that another thread's child still has open for writing cannot be run.
+    let written = Command::new("sh").arg("-c").arg(script).arg(&bin).status();
+    assert!(written.unwrap().success());
+    bin
+}
+
+#[tokio::test]
+async fn a_server_that_ends_before_anybody_knocked_is_told_and_the_next_start_goes_on() {
+    let dir = scratch_dir("short");
+    let server = start(&dir).await;
+    let pid_file = dir.join("postgres/postmaster.pid");
+    let stale = fs::read_to_string(&pid_file).unwrap();
+    assert!(stale.contains("ready"), "{stale}");
+    server.leave().await.unwrap();
+    let remains = dir.join("postgres/remains");
+    fs::write(&remains, stale).unwrap();
+    fs::set_permissions(&remains, fs::Permissions::from_mode(0o644)).unwrap();
+
+    for leaves in ["exit 0", r#"cat "$7/remains" > "$7/postmaster.pid""#] {
+        let mut settings = EmbeddedSettings::in_dir(&dir);
+        settings.bin_dir = Some(short_lived(&dir, leaves));
+        let refused = tokio::time::timeout(super::NEVER, Server::start(&settings))
+            .await
+            .expect("the start ends")
+            .unwrap_err();
+        assert!(matches!(refused, EmbeddedError::Start { .. }), "{refused}");
+        assert!(refused.to_string().contains("fell over"), "{refused}");
+    }
+    start(&dir).await.leave().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_half_made_database_is_made_anew() {
     let dir = scratch_dir("half");
