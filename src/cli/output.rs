@@ -101,6 +101,9 @@ pub fn report(error: &anyhow::Error) -> Exit {
     if error.chain().any(is_disk_full) {
         return Exit::DiskFull;
     }
+    if error.chain().any(is_lost) {
+        return Exit::DatabaseLost;
+    }
     Exit::Error
 }
 
@@ -121,6 +124,14 @@ fn is_disk_full(cause: &(dyn std::error::Error + 'static)) -> bool {
         Some(crate::frontier::FrontierError::DiskFull { .. })
     );
     file || server || statement
+}
+
+/// Says whether a cause is a database that could not be reached for longer than the patience.
+fn is_lost(cause: &(dyn std::error::Error + 'static)) -> bool {
+    matches!(
+        cause.downcast_ref(),
+        Some(crate::frontier::FrontierError::Lost { .. })
+    )
 }
 
 /// Joins an error and its causes; a cause that its error has already quoted is left out.
@@ -225,6 +236,23 @@ mod tests {
                 .chain()
                 .any(|cause| cause.downcast_ref::<Hinted>().is_some())
         );
+    }
+
+    #[test]
+    fn a_lost_database_is_found_below_its_context_and_leaves_with_its_own_code() {
+        let source = || sqlx::Error::PoolTimedOut;
+        let lost = crate::frontier::FrontierError::Lost {
+            what: "claim",
+            after: std::time::Duration::from_secs(300),
+            source: source(),
+        };
+        let error = anyhow::Error::from(lost).context("cannot crawl");
+        assert_eq!(report(&error), Exit::DatabaseLost);
+        let refused = crate::frontier::FrontierError::Statement {
+            what: "claim",
+            source: source(),
+        };
+        assert_eq!(report(&refused.into()), Exit::Error);
     }
 
     #[test]
