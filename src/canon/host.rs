@@ -8,9 +8,14 @@ use url::{Position, Url};
 
 use super::{CanonError, shown};
 
+/// The longest name of a host, in characters: 255 octets on the wire, where each label has its length before it and the
+/// root's empty one comes last (RFC 1035 §2.3.4).
+const MAX_HOST_CHARS: usize = 253;
+
 /// Scheme, host and port, as `https://example.org` or `http://example.org:8080`; a default port is left out.
 ///
-/// The unit of politeness and of robots.txt (RFC 9309 §2.3).
+/// The unit of politeness and of robots.txt (RFC 9309 §2.3). No host is longer than a name can be: 253 characters
+/// (RFC 1035 §2.3.4), the root's dot at the end not counted. The URL parser does not mind (WHATWG URL, "domain to ASCII": VerifyDnsLength is false).
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HostKey(Arc<str>);
 
@@ -18,7 +23,8 @@ impl HostKey {
     /// Reads a host key as it is stored; a trailing slash is allowed.
     ///
     /// # Errors
-    /// [`CanonError`] if the text is no http or https URL, or has a path, query, fragment or userinfo.
+    /// [`CanonError`] if the text is no http or https URL, has a path, query, fragment or userinfo, or its
+    /// host is too long.
     pub fn parse(text: &str) -> Result<HostKey, CanonError> {
         let url = Url::parse(text).map_err(|source| CanonError::invalid(text, source))?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -26,7 +32,7 @@ impl HostKey {
                 scheme: shown(url.scheme()),
             });
         }
-        let key = HostKey::of(&url);
+        let key = HostKey::of(&url)?;
         match url.as_str().strip_prefix(key.as_str()) {
             Some("/") => Ok(key),
             _ => Err(CanonError::NotAHost { text: shown(text) }),
@@ -34,12 +40,24 @@ impl HostKey {
     }
 
     /// The host of an http or https URL without userinfo.
-    pub(super) fn of(url: &Url) -> HostKey {
+    ///
+    /// # Errors
+    /// [`CanonError::HostLength`] if it is too long.
+    pub(super) fn of(url: &Url) -> Result<HostKey, CanonError> {
+        let name = url.host_str().unwrap_or_default();
+        // ASCII alone, so that bytes are characters.
+        let chars = name.strip_suffix('.').unwrap_or(name).len();
+        if chars > MAX_HOST_CHARS {
+            return Err(CanonError::HostLength {
+                host: shown(name),
+                chars,
+            });
+        }
         let (scheme, host) = (
             &url[..Position::AfterScheme],
             &url[Position::BeforeHost..Position::AfterPort],
         );
-        HostKey([scheme, "://", host].concat().into())
+        Ok(HostKey([scheme, "://", host].concat().into()))
     }
 
     /// Whether this is the host of a URL without userinfo.

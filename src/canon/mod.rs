@@ -66,6 +66,14 @@ pub enum CanonError {
         /// The scheme, without colon.
         scheme: String,
     },
+    /// The host is longer than a name can be: 253 characters (RFC 1035 §2.3.4).
+    #[error("host {host:?} has {chars} characters, a name has 253 at most")]
+    HostLength {
+        /// The host, its first 200 characters.
+        host: String,
+        /// Its length in characters, without the root's dot.
+        chars: usize,
+    },
     /// The text has more parts than a host key has.
     #[error("{text:?} is not scheme, host and port alone")]
     NotAHost {
@@ -104,7 +112,7 @@ impl PageUrl {
     /// Reads an absolute URL.
     ///
     /// # Errors
-    /// [`CanonError`] if the text is no absolute http or https URL.
+    /// [`CanonError`] if the text is no absolute http or https URL, or its host is too long.
     pub fn parse(text: &str) -> Result<PageUrl, CanonError> {
         if text.trim().is_empty() {
             return Err(CanonError::Empty);
@@ -117,7 +125,7 @@ impl PageUrl {
     /// `example.org:8080/x` is a host and a port, `mailto:someone` is another scheme.
     ///
     /// # Errors
-    /// [`CanonError`] if no http or https URL comes of it.
+    /// [`CanonError`] if no http or https URL comes of it, or its host is too long.
     pub fn seed(text: &str) -> Result<PageUrl, CanonError> {
         let text = text.trim();
         if text.is_empty() {
@@ -132,7 +140,7 @@ impl PageUrl {
     /// Takes a parsed URL; its fragment and userinfo are dropped.
     ///
     /// # Errors
-    /// [`CanonError::Scheme`] if it is not http or https.
+    /// [`CanonError::Scheme`] if it is not http or https, [`CanonError::HostLength`] if its host is too long.
     pub fn from_url(url: Url) -> Result<PageUrl, CanonError> {
         PageUrl::with_known_host(url, None)
     }
@@ -140,7 +148,7 @@ impl PageUrl {
     /// Resolves a reference against this URL, as a browser does.
     ///
     /// # Errors
-    /// [`CanonError`] if the reference cannot be read or leads to another scheme.
+    /// [`CanonError`] if the reference cannot be read, leads to another scheme or to a host that is too long.
     pub fn join(&self, href: &str) -> Result<PageUrl, CanonError> {
         let url = self
             .0
@@ -165,7 +173,7 @@ impl PageUrl {
         }
         let host = match known {
             Some(host) if host.is_of(&url) => host.clone(),
-            _ => HostKey::of(&url),
+            _ => HostKey::of(&url)?,
         };
         Ok(PageUrl(Arc::new(Parts {
             url,

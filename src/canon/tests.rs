@@ -232,6 +232,49 @@ fn what_is_no_page_is_refused_with_its_reason() {
 }
 
 #[test]
+fn a_host_longer_than_a_name_can_be_is_refused_on_every_way_in() {
+    let named = |chars: usize| {
+        let head = format!("{}.", "a".repeat(49)).repeat(4);
+        format!("{head}{}", "b".repeat(chars - head.len()))
+    };
+    let base = url("http://h/d/");
+    let mut cache = HrefCache::default();
+    let mut ways = |host: &str| {
+        let absolute = format!("http://{host}:65535/x");
+        let refused = |result: Result<PageUrl, CanonError>| {
+            matches!(result, Err(CanonError::HostLength { .. }))
+        };
+        let cached = cache.resolve(base.as_url(), &absolute).is_none();
+        let parsed = Url::parse(&absolute).unwrap();
+        let key = HostKey::parse(&format!("http://{host}"));
+        [
+            refused(PageUrl::parse(&absolute)),
+            refused(PageUrl::seed(&format!("{host}/x"))),
+            refused(PageUrl::from_url(parsed)),
+            refused(base.join(&format!("//{host}/x"))),
+            matches!(key, Err(CanonError::HostLength { .. })),
+            cached,
+        ]
+    };
+    assert_eq!(ways(&named(253)), [false; 6]);
+    assert_eq!(ways(&named(254)), [true; 6]);
+    // The dot of the root is none of the name's characters.
+    assert_eq!(ways(&format!("{}.", named(253))), [false; 6]);
+    assert_eq!(ways(&format!("{}.", named(254))), [true; 6]);
+    // It is the ASCII form that counts: "ü" alone is xn--tda.
+    assert_eq!(ways(&"ü.".repeat(40)), [true; 6]);
+    assert_eq!(
+        PageUrl::parse(&format!("http://{}/", "a".repeat(9000)))
+            .unwrap_err()
+            .to_string(),
+        format!(
+            "host {:?} has 9000 characters, a name has 253 at most",
+            "a".repeat(200)
+        )
+    );
+}
+
+#[test]
 fn a_seed_without_scheme_gets_https() {
     for (typed, meant) in [
         ("example.org", "https://example.org/"),
