@@ -98,6 +98,17 @@ impl Fetcher {
         &self.inner.settings
     }
 
+    /// The label of the proxy that a request for this URL goes through; none for the direct way.
+    /// No request is made: a visit without an answer can be recorded with its way, too.
+    pub fn proxy_label(&self, url: &Url) -> Option<Arc<str>> {
+        self.route(url).map(|(label, _)| Arc::clone(label))
+    }
+
+    fn route(&self, url: &Url) -> Option<&(Arc<str>, reqwest::Client)> {
+        let index = self.inner.routes.choose(url)?;
+        self.inner.proxied.get(index)
+    }
+
     /// Fetches a page. An answer of any status is an exchange, a redirect elsewhere too; redirects
     /// to the page's own identity are followed, five at most.
     ///
@@ -156,8 +167,7 @@ impl Fetcher {
     ) -> Result<Answer, FetchError> {
         let inner = &*self.inner;
         inner.guard.judge_literal(url)?;
-        let route = inner.routes.choose(url).map(|index| &inner.proxied[index]);
-        let (proxy, client) = match route {
+        let (proxy, client) = match self.route(url) {
             Some((label, client)) => (Some(label), client),
             None => (None, &inner.direct),
         };

@@ -62,6 +62,35 @@ async fn pages_and_robots_txt_go_through_the_proxy_under_its_label() {
 }
 
 #[tokio::test]
+async fn the_label_of_the_way_is_known_without_a_request() {
+    let label = |settings: FetchSettings, url: &str| {
+        let url = PageUrl::parse(url).unwrap();
+        fetcher(settings).proxy_label(url.as_url())
+    };
+    let named = || through("exit1=http://user:pass@127.0.0.1:9");
+    assert_eq!(
+        label(named(), "http://site.test/").as_deref(),
+        Some("exit1")
+    );
+    assert_eq!(label(settings(), "http://site.test/"), None);
+    let environment = || FetchSettings {
+        proxy_environment: ProxyEnvironment {
+            https: Some("http://127.0.0.1:9".to_owned()),
+            none: Some("near.test".to_owned()),
+            ..ProxyEnvironment::default()
+        },
+        ..settings()
+    };
+    for (url, expected) in [
+        ("https://site.test/", Some("env")),
+        ("https://near.test/", None),
+        ("http://site.test/", None),
+    ] {
+        assert_eq!(label(environment(), url).as_deref(), expected, "{url}");
+    }
+}
+
+#[tokio::test]
 async fn a_proxy_that_wants_other_credentials_is_at_fault_itself() {
     const REFUSAL: &[u8] =
         b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n";
