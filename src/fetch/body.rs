@@ -57,6 +57,14 @@ impl Deadline {
         }
     }
 
+    /// The error of a body that was still coming at the end of the time.
+    pub(super) fn body_cut(&self) -> FetchError {
+        FetchError::TotalTimeout {
+            after: self.total,
+            stage: Stage::Body,
+        }
+    }
+
     /// Waits for the headers: a connection may take its time, then silence counts.
     ///
     /// # Errors

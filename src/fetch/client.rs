@@ -54,7 +54,7 @@ pub(super) struct Answer {
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
     wire_bytes: u64,
-    truncated: Option<Truncated>,
+    pub(super) truncated: Option<Truncated>,
     coding: Coding,
     ip: Option<IpAddr>,
     proxy: Option<Arc<str>>,

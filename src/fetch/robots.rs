@@ -8,11 +8,12 @@ use bytes::Bytes;
 use url::Url;
 
 use super::body::Deadline;
+use super::client::Answer;
 use super::settings::FetchOptions;
 use super::{FetchError, Fetcher, retry_after};
 use crate::canon::HostKey;
 use crate::clock::Boottime;
-use crate::exchange;
+use crate::exchange::{self, Truncated};
 
 /// What is read of a robots.txt: RFC 9309 §2.5 asks for at least 500 KiB.
 const MOST_BYTES: usize = 512 * 1024;
@@ -23,10 +24,10 @@ const MOST_HOPS: u8 = 5;
 /// The answer to the question for a robots.txt.
 #[derive(Debug)]
 pub struct RobotsFetch {
-    /// The status of the last answer; none without one. 3xx if the redirects had no end or led
+    /// The status of the last answer; none without one, or if rules came that are not whole. 3xx if the redirects had no end or led
     /// nowhere.
     pub status: Option<u16>,
-    /// The body after content coding, at most 512 KiB; empty without an answer.
+    /// The body after content coding, whole or its first 512 KiB; empty without an answer.
     pub body: Bytes,
     /// The URL that gave this answer.
     pub final_url: Url,
@@ -87,6 +88,13 @@ impl Fetcher {
                 .filter(|url| matches!(url.scheme(), "http" | "https"));
             match target {
                 None => {
+                    if let Some(error) = cut(&answer, &deadline) {
+                        return RobotsFetch {
+                            status: None,
+                            error: Some(error),
+                            ..found
+                        };
+                    }
                     return RobotsFetch {
                         body: answer.body,
                         ..found
@@ -105,5 +113,20 @@ impl Fetcher {
                 }
             }
         }
+    }
+}
+
+/// Why the rules of an answer are not whole: what is missing may forbid what the rest allows.
+///
+/// Our own cap is no cut (RFC 9309 §2.5 lets a parser have a limit), and the body of an answer
+/// without rules says nothing.
+fn cut(answer: &Answer, deadline: &Deadline) -> Option<FetchError> {
+    let has_rules = (200..=299).contains(&answer.status);
+    match answer.truncated.filter(|_| has_rules)? {
+        Truncated::Length => None,
+        Truncated::Time => Some(deadline.body_cut()),
+        Truncated::Disconnect | Truncated::Unwanted => Some(FetchError::Incomplete(
+            "its compressed stream ends early".into(),
+        )),
     }
 }

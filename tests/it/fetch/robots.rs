@@ -60,6 +60,50 @@ async fn a_long_file_is_read_to_512_kib_and_a_coded_one_is_decoded() {
 }
 
 #[tokio::test]
+async fn rules_that_are_cut_off_are_no_answer() {
+    const RULES: &[u8] = b"User-agent: *\nDisallow: /a/\n";
+    let coded = gzip(&RULES.repeat(1000)).await;
+    let raw = RawListener::start(move |request| {
+        let status = match request.head.contains("missing") {
+            true => "404 Not Found",
+            false => "200 OK",
+        };
+        let slow = request.head.contains("slow");
+        let (length, coding, body, then) = match slow {
+            true => (999, "identity", RULES, Then::Hang),
+            false => (
+                coded.len() / 2,
+                "gzip",
+                &coded[..coded.len() / 2],
+                Then::Close,
+            ),
+        };
+        let head = format!(
+            "HTTP/1.1 {status}\r\ncontent-length: {length}\r\ncontent-encoding: {coding}\r\n\r\n"
+        );
+        ([head.as_bytes(), body].concat(), then)
+    })
+    .await;
+    let host = HostKey::parse(raw.url("").as_str()).unwrap();
+    for (agent, status, class) in [
+        ("slow", None, Some("total_timeout")),
+        ("stopped", None, Some("incomplete")),
+        ("slow missing", Some(404), None),
+        ("stopped missing", Some(404), None),
+    ] {
+        let short = FetchSettings {
+            user_agent: agent.to_owned(),
+            total_timeout: Duration::from_millis(300),
+            ..settings()
+        };
+        let found = fetcher(short).fetch_robots(&host, BUDGET).await;
+        let error = found.error.as_ref().map(FetchError::class);
+        assert_eq!((found.status, error), (status, class), "{agent}");
+        assert!(found.body.is_empty() == status.is_none(), "{agent}");
+    }
+}
+
+#[tokio::test]
 async fn no_answer_is_a_value_with_its_error() {
     let raw = RawListener::start(|_| (Vec::new(), Then::Close)).await;
     let host = HostKey::parse(raw.url("").as_str()).unwrap();
