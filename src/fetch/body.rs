@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::error::{self, FetchError, Stage};
 use super::settings::{FetchOptions, FetchSettings};
@@ -54,6 +54,27 @@ impl Deadline {
                 after: self.idle,
                 stage,
             }
+        }
+    }
+
+    /// Keeps a host's delay before a further request to it.
+    ///
+    /// # Errors
+    /// [`FetchError::TotalTimeout`], at once, if the time would be over by then: no fault of the
+    /// host, which has just answered.
+    pub(super) async fn pause(&self, pause: Duration) -> Result<(), FetchError> {
+        if pause.is_zero() {
+            return Ok(());
+        }
+        match Instant::now().checked_add(pause) {
+            Some(moment) if moment < self.ends => {
+                sleep_until(moment).await;
+                Ok(())
+            }
+            _ => Err(FetchError::TotalTimeout {
+                after: self.total,
+                stage: Stage::Pause,
+            }),
         }
     }
 

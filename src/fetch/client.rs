@@ -110,7 +110,7 @@ impl Fetcher {
     }
 
     /// Fetches a page. An answer of any status is an exchange, a redirect elsewhere too; redirects
-    /// to the page's own identity are followed, five at most.
+    /// to the page's own identity are followed, five at most, `options.pause` before each.
     ///
     /// # Errors
     /// A [`FetchError`] where there is no answer, or none that is whole.
@@ -134,6 +134,8 @@ impl Fetcher {
                 if hops == MOST_HOPS || trail.closes(next.as_url(), jar.header()) {
                     return Err(FetchError::RedirectLoop { hops });
                 }
+                // A hop is a request to the same host like any other.
+                deadline.pause(options.pause).await?;
                 at = next;
                 hops += 1;
                 continue;
@@ -214,7 +216,8 @@ impl Fetcher {
     }
 
     /// Sends the request and waits for the headers; once more, at once, where a kept connection
-    /// turns out to be dead: that is nobody's failure.
+    /// turns out to be dead: that is nobody's failure. No delay is kept before that: nothing was
+    /// answered, the host had closed the connection before the request came to it.
     async fn headers(
         &self,
         client: &reqwest::Client,

@@ -121,6 +121,8 @@ pub enum Stage {
     Headers,
     /// The rest of the body.
     Body,
+    /// The host's delay before the next hop.
+    Pause,
 }
 
 impl std::fmt::Display for Stage {
@@ -128,6 +130,7 @@ impl std::fmt::Display for Stage {
         f.write_str(match self {
             Stage::Headers => "headers",
             Stage::Body => "body",
+            Stage::Pause => "delay before the next hop",
         })
     }
 }

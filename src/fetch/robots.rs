@@ -43,7 +43,15 @@ pub struct RobotsFetch {
 
 impl Fetcher {
     /// Fetches a host's robots.txt within `budget`; every outcome is a value.
-    pub async fn fetch_robots(&self, host: &HostKey, budget: Duration) -> RobotsFetch {
+    ///
+    /// `pause` is the host's delay, kept before each redirect to a host that this fetch has asked
+    /// before. One that it leaves no time for is no answer: `total_timeout`.
+    pub async fn fetch_robots(
+        &self,
+        host: &HostKey,
+        budget: Duration,
+        pause: Duration,
+    ) -> RobotsFetch {
         let options = FetchOptions {
             budget,
             ..FetchOptions::default()
@@ -58,6 +66,7 @@ impl Fetcher {
             retry_after: None,
             ended: Boottime::now(),
         };
+        let mut hosts = vec![found.final_url.origin()];
         loop {
             let asked = self
                 .request(
@@ -108,6 +117,16 @@ impl Fetcher {
                     };
                 }
                 Some(url) => {
+                    let next = url.origin();
+                    if !hosts.contains(&next) {
+                        hosts.push(next);
+                    } else if let Err(error) = deadline.pause(pause).await {
+                        return RobotsFetch {
+                            status: None,
+                            error: Some(error),
+                            ..found
+                        };
+                    }
                     found.hops += 1;
                     found.final_url = url;
                 }

@@ -122,6 +122,9 @@ pub struct FetchOptions {
     /// Whether a body of this media type (`text/html`: lower-case, without parameters) is worth
     /// reading. Default: each is.
     pub wanted: fn(Option<&str>) -> bool,
+    /// The host's delay, kept before each hop, from the end of the answer before; a hop that it
+    /// leaves no time for is a `total_timeout`. It counts against `budget`. Default zero.
+    pub pause: Duration,
 }
 
 impl Default for FetchOptions {
@@ -129,6 +132,7 @@ impl Default for FetchOptions {
         FetchOptions {
             budget: FetchSettings::default().total_timeout,
             wanted: |_| true,
+            pause: Duration::ZERO,
         }
     }
 }

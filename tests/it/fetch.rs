@@ -152,6 +152,41 @@ async fn a_page_that_only_wants_its_cookie_shown_is_had_and_the_next_visit_start
 }
 
 #[tokio::test]
+async fn a_hop_keeps_the_host_s_delay_and_is_not_made_where_there_is_no_time_for_it() {
+    let site = Site::builder()
+        .answer("/p", |request| match request.uri().query() {
+            Some("a=1&b=2") => "sorted".into_response(),
+            _ => (axum::http::StatusCode::FOUND, [("location", "/p?a=1&b=2")]).into_response(),
+        })
+        .start()
+        .await;
+    let url = PageUrl::parse(&site.url("/p?b=2&a=1")).unwrap();
+    let paused = |pause| FetchOptions {
+        pause,
+        ..FetchOptions::default()
+    };
+    let pause = Duration::from_millis(200);
+    let found = fetcher(settings())
+        .fetch(&url, &paused(pause))
+        .await
+        .unwrap();
+    assert_eq!((found.status, found.hops), (200, 1));
+    let log = site.requests();
+    assert!(log[1].started - log[0].ended.unwrap() >= pause);
+
+    let error = fetcher(settings())
+        .fetch(&url, &paused(Duration::from_secs(3600)))
+        .await
+        .unwrap_err();
+    // The host has answered: its breaker has nothing to count.
+    assert_eq!(
+        (error.class(), error.is_host_level()),
+        ("total_timeout", false)
+    );
+    assert_eq!(site.requests().len(), 3);
+}
+
+#[tokio::test]
 async fn a_page_that_redirects_to_itself_for_ever_is_given_up() {
     let counted = std::sync::atomic::AtomicU32::new(0);
     let site = Site::builder()

@@ -37,7 +37,7 @@ async fn pages_and_robots_txt_go_through_the_proxy_under_its_label() {
         (Some("exit1"), None, &b"page"[..])
     );
     let robots = fetcher
-        .fetch_robots(url.host(), Duration::from_secs(20))
+        .fetch_robots(url.host(), Duration::from_secs(20), Duration::ZERO)
         .await;
     assert_eq!(robots.status, Some(200));
     let asked: Vec<_> = proxy
