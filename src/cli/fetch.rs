@@ -117,7 +117,11 @@ async fn refusal(
     url: &PageUrl,
 ) -> Option<anyhow::Result<Exit>> {
     let found = fetcher
-        .fetch_robots(url.host(), config.fetch.total_timeout)
+        .fetch_robots(
+            url.host(),
+            config.fetch.total_timeout,
+            std::time::Duration::ZERO,
+        )
         .await;
     let robots = match access(found.status) {
         Access::AllowAll => return None,

@@ -32,6 +32,7 @@ pub(super) async fn ask(
     cx: &Context,
     host: HostId,
     key: &HostKey,
+    delay: Duration,
     deadline: Boottime,
 ) -> RobotsNews {
     let asking = async {
@@ -39,7 +40,11 @@ pub(super) async fn ask(
         if !cx.fits(deadline) || !cx.licensed() {
             return None;
         }
-        Some(cx.fetcher.fetch_robots(key, cx.settings.visit_budget).await)
+        Some(
+            cx.fetcher
+                .fetch_robots(key, cx.settings.visit_budget, delay)
+                .await,
+        )
     };
     let fetched = tokio::select! {
         biased;

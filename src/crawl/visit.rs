@@ -1,8 +1,13 @@
 //! One task's journey, from the claim to what is to be committed.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::SystemTime};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use futures_util::FutureExt as _;
+use url::Url;
 
 use super::{context::Context, read};
 use crate::{
@@ -21,6 +26,8 @@ use crate::{
 pub(super) struct Job {
     pub(super) task: ClaimedTask,
     pub(super) host: HostId,
+    /// From the end of a fetch of its host to the start of the next; hops inside the visit keep it, too.
+    pub(super) delay: Duration,
     pub(super) deadline: Boottime,
     pub(super) robots: Arc<Robots>,
     /// Its host was given up, for this reason.
@@ -67,15 +74,9 @@ pub(super) enum HostNews {
     /// It answered.
     Answered,
     /// It asked for patience, which counts for its breaker like no answer.
-    Patience {
-        wait: std::time::Duration,
-        note: String,
-    },
+    Patience { wait: Duration, note: String },
     /// It could not be asked, since the proxy failed: that is not its fault, but asking on at full speed helps nobody.
-    Unasked {
-        wait: std::time::Duration,
-        note: String,
-    },
+    Unasked { wait: Duration, note: String },
     /// It did not answer: a host-level failure.
     Failed { note: String },
     /// It was asked, and that says nothing of the host.
@@ -110,6 +111,7 @@ pub(super) async fn travel(cx: &Context, job: Job) -> Ended {
 async fn visit(cx: &Context, job: Job) -> Ended {
     let Job {
         task,
+        delay,
         deadline,
         robots,
         given_up,
@@ -161,6 +163,7 @@ async fn visit(cx: &Context, job: Job) -> Ended {
     let options = FetchOptions {
         budget: cx.settings.visit_budget,
         wanted: extract::is_wanted,
+        pause: delay,
     };
     let answer = cx.fetcher.fetch(&url, &options).await;
     drop(permit);
@@ -247,7 +250,10 @@ fn unanswered(
         _ => Trouble::Lasting,
     };
     tracing::debug!(task.id = task.id.0, url.full = %task.url, error.type = error.class(), %error, "not fetched");
-    let row = PageRow::without_answer(error.class(), &error.to_string(), began.elapsed(), None);
+    let proxy = Url::parse(&task.url)
+        .ok()
+        .and_then(|url| cx.fetcher.proxy_label(&url));
+    let row = PageRow::without_answer(error.class(), &error.to_string(), began.elapsed(), proxy);
     let visit = failed(
         cx,
         task,

@@ -69,13 +69,17 @@ impl Dispatcher {
         let asked = self.stock.change(id, |slot| {
             slot.in_flight += 1;
             slot.rules = Rules::Loading;
-            (slot.host, slot.key.clone())
+            (slot.host, slot.key.clone(), slot.delay)
         });
-        let Some((host, key)) = asked else { return };
+        let Some((host, key, delay)) = asked else {
+            return;
+        };
         self.took_off();
         let (cx, events) = (Arc::clone(&self.cx), self.events.clone());
         self.tracker.spawn(async move {
-            if let Some(news) = guarded(&events, robots::ask(&cx, host, &key, deadline)).await {
+            if let Some(news) =
+                guarded(&events, robots::ask(&cx, host, &key, delay, deadline)).await
+            {
                 let _ = events.send(Event::Robots { slot: id, news });
             }
         });
@@ -88,6 +92,7 @@ impl Dispatcher {
             Some(Job {
                 task,
                 host: slot.host,
+                delay: slot.delay,
                 deadline,
                 robots,
                 given_up: slot.given_up.clone(),
