@@ -65,6 +65,7 @@ create table tasks (
     via           bigint,
     host_id       int not null,
     claim_version int not null default 0,
+    begun_version int,
     claimed_by    int,
     status        task_status not null default 'new',
     priority      smallint not null default 0,
@@ -100,7 +101,8 @@ comment on column tasks.priority is 'Lower first, within its host.';
 comment on column tasks.depth is 'Links followed from a seed. A redirect is not a link.';
 comment on column tasks.hops is 'Redirects in a row that led here.';
 comment on column tasks.attempts is 'Claims that were not given back and not put off by the server; a revisit starts from 0.';
-comment on column tasks.expiries is 'Leases lost in a row; an accepted finish sets it to 0. At the cap the task is failed with reason poison.';
+comment on column tasks.expiries is 'Leases lost in a row: the first whatever became of it, further ones only where the fetch had begun. An accepted finish sets it to 0. At the cap the task is failed with reason poison.';
+comment on column tasks.begun_version is 'The claim of which the fetch was begun. Noted only for tasks that lost a lease before: they are the ones that may kill their worker.';
 comment on column tasks.deferrals is 'Answers that asked for patience (429, 503 with Retry-After) and were not charged as attempts.';
 comment on column tasks.claim_version is 'Counts claims; with claimed_by it fences the finish.';
 comment on column tasks.available_at is 'When it becomes new again (retry of failed, revisit of done); null = never.';

@@ -159,6 +159,9 @@ async fn visit(cx: &Context, job: Job) -> Ended {
     if !cx.fits(deadline) || !cx.licensed() {
         return Ended::NotBegun;
     }
+    if task.expiries > 0 && !may_begin(cx, &task).await {
+        return Ended::NotBegun;
+    }
     let began = Boottime::now();
     let options = FetchOptions {
         budget: cx.settings.visit_budget,
@@ -188,6 +191,17 @@ async fn visit(cx: &Context, job: Job) -> Ended {
         );
     }
     ended
+}
+
+/// A task that lost a lease before may be one that kills its worker: that it is begun is noted before it can.
+async fn may_begin(cx: &Context, task: &ClaimedTask) -> bool {
+    match cx.frontier.begin(cx.licence.worker(), task).await {
+        Ok(begun) => begun,
+        Err(error) => {
+            tracing::warn!(task.id = task.id.0, %error, "a visit could not be begun");
+            false
+        }
+    }
 }
 
 /// There was an answer: it is the page, or it asks to come again.

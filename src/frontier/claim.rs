@@ -62,6 +62,8 @@ pub struct ClaimedTask {
     pub claim_version: i32,
     /// Which claim this is, from 1; those given back or put off do not count.
     pub attempt: u16,
+    /// Leases lost in a row so far. Where there are some, [`Frontier::begin`] is called before the fetch.
+    pub expiries: u16,
     /// Answers that asked for patience so far.
     pub deferrals: u16,
     /// Links from a seed.
@@ -116,6 +118,7 @@ impl Frontier {
                 Some(task),
                 Some(version),
                 Some(attempts),
+                Some(expiries),
                 Some(deferrals),
                 Some(depth),
                 Some(hops),
@@ -124,6 +127,7 @@ impl Frontier {
                 row.task_id,
                 row.claim_version,
                 row.attempts,
+                row.expiries,
                 row.deferrals,
                 row.depth,
                 row.hops,
@@ -152,6 +156,7 @@ impl Frontier {
                 id: TaskId(task),
                 claim_version: version,
                 attempt: attempts.unsigned_abs(),
+                expiries: expiries.unsigned_abs(),
                 deferrals: deferrals.unsigned_abs(),
                 depth: depth.unsigned_abs(),
                 hops: hops.unsigned_abs(),
@@ -160,6 +165,21 @@ impl Frontier {
             });
         }
         Ok(claim)
+    }
+
+    /// Notes that the fetch of a task begins that lost a lease before. False: the lease is lost, and nothing may be fetched for it.
+    pub async fn begin(&self, worker: WorkerId, task: &ClaimedTask) -> Result<bool> {
+        let begun = run!(self, "begin", async |db| {
+            sqlx::query_file!(
+                "src/frontier/sql/begin.sql",
+                worker.0,
+                task.id.0,
+                task.claim_version
+            )
+            .fetch_optional(db)
+            .await
+        })?;
+        Ok(begun.is_some())
     }
 
     /// Puts hosts to sleep that a claim reported empty, where they still are. Answers how many.

@@ -72,13 +72,9 @@ pub use rules::ScopeRule;
 pub use settings::FrontierSettings;
 pub use worker::{Identity, Neighbour, Report};
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
+
+use tokio_util::sync::CancellationToken;
 
 use sqlx::PgPool;
 
@@ -106,7 +102,7 @@ pub struct WorkerId(pub i32);
 pub struct Frontier {
     pool: PgPool,
     settings: Arc<FrontierSettings>,
-    hurried: Arc<AtomicBool>,
+    hurried: CancellationToken,
 }
 
 impl Frontier {
@@ -115,17 +111,23 @@ impl Frontier {
         Frontier {
             pool,
             settings: Arc::new(settings),
-            hurried: Arc::default(),
+            hurried: CancellationToken::new(),
         }
     }
 
     /// Has no patience from now on: what fails is not tried again. For a process that must leave.
     pub fn hurry(&self) {
-        self.hurried.store(true, Ordering::Release);
+        self.hurried.cancel();
     }
 
     fn is_hurried(&self) -> bool {
-        self.hurried.load(Ordering::Acquire)
+        self.hurried.is_cancelled()
+    }
+
+    /// Ends two seconds after a process that has no patience any more would have wanted to be gone.
+    async fn hurried(&self) {
+        self.hurried.cancelled().await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
     }
 
     /// The settings that all statements share.

@@ -2,9 +2,13 @@
 //!
 //! Macros and not functions that take closures: a future that borrows both its arguments and the connection cannot be named as `Send` yet.
 
-use std::time::Duration;
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use rand::RngExt as _;
+use sqlx::{Postgres, pool::PoolConnection};
 use tokio::time::Instant;
 
 use super::{Frontier, FrontierError, error};
@@ -15,17 +19,21 @@ use super::{Frontier, FrontierError, error};
 /// and not returned to the pool.
 macro_rules! once {
     ($frontier:expr, async |$db:ident| $statement:expr) => {
-        match $frontier.pool().acquire().await {
+        match $frontier.connection().await {
             Ok(mut connection) => {
                 let limit =
                     $frontier.settings().statement_timeout + std::time::Duration::from_secs(5);
                 let answer = {
                     let $db = &mut *connection;
-                    tokio::time::timeout(limit, async { $statement }).await
+                    tokio::select! {
+                        biased;
+                        answer = tokio::time::timeout(limit, async { $statement }) => answer.ok(),
+                        () = $frontier.hurried() => None,
+                    }
                 };
                 match answer {
-                    Ok(result) => result,
-                    Err(_) => {
+                    Some(result) => result,
+                    None => {
                         let _ = sqlx::Connection::close_hard(connection.detach()).await;
                         Err(crate::frontier::tries::silent())
                     }
@@ -54,6 +62,17 @@ macro_rules! run {
 }
 
 pub(super) use {once, run};
+
+impl Frontier {
+    /// A connection of the pool, for one statement.
+    pub(super) async fn connection(&self) -> Result<PoolConnection<Postgres>, sqlx::Error> {
+        tokio::select! {
+            biased;
+            connection = self.pool.acquire() => connection,
+            () = self.hurried() => Err(silent()),
+        }
+    }
+}
 
 /// A server that did not answer and did not hang up.
 pub(super) fn silent() -> sqlx::Error {
@@ -105,14 +124,38 @@ impl Tries {
                 source: error,
             });
         }
-        if self.wait > Duration::from_millis(500) {
-            tracing::warn!(statement = what, %error, "the database is in trouble, trying again");
-        } else {
-            tracing::debug!(statement = what, %error, "repeating a statement");
-        }
+        tell(what, &error);
         let jitter = rand::rng().random_range(0.5..1.5);
-        tokio::time::sleep(self.wait.mul_f64(jitter)).await;
+        tokio::select! {
+            () = tokio::time::sleep(self.wait.mul_f64(jitter)) => {}
+            () = frontier.hurried.cancelled() => {}
+        }
         self.wait = (self.wait * 2).min(Duration::from_secs(2));
         Ok(())
+    }
+}
+
+/// Says that the database is in trouble: at once, and then every ten seconds, whoever meets it.
+fn tell(what: &'static str, error: &sqlx::Error) {
+    const SELDOM: Duration = Duration::from_secs(10);
+    static LAST: Mutex<Option<Instant>> = Mutex::new(None);
+    let code = error
+        .as_database_error()
+        .and_then(sqlx::error::DatabaseError::code);
+    if matches!(code.as_deref(), Some("40P01" | "40001" | "55P03")) {
+        // Others were in the way: that is everyday life.
+        tracing::debug!(statement = what, %error, "repeating a statement");
+        return;
+    }
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if last.is_some_and(|at| at.elapsed() < SELDOM) {
+        tracing::debug!(statement = what, %error, "repeating a statement");
+        return;
+    }
+    *last = Some(Instant::now());
+    if error::is_disk_full(error) {
+        tracing::warn!(statement = what, %error, "the database's disk is full; the crawl waits for room");
+    } else {
+        tracing::warn!(statement = what, %error, "the database is in trouble; the crawl waits for it");
     }
 }

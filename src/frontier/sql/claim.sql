@@ -62,7 +62,7 @@ taken as (
         claim_version = claim_version + 1,
         attempts      = attempts + 1
     where id = any (array(select task_id from picked where task_id is not null))    -- not a join: no statistics turn it into a scan
-    returning id, url, depth, hops, via, attempts, deferrals, claim_version
+    returning id, url, depth, hops, via, attempts, expiries, deferrals, claim_version
 ),
 held as (
     update hosts h
@@ -90,6 +90,7 @@ select p.host_id as "host_id!",
        p.task_id as "task_id?",
        t.claim_version as "claim_version?",
        t.attempts as "attempts?",
+       t.expiries as "expiries?",
        t.deferrals as "deferrals?",
        t.depth as "depth?",
        t.hops as "hops?",

@@ -7,7 +7,7 @@ with dead as materialized (
       and cleared_at is null
 ),
 stale as materialized (
-    select id
+    select id, expiries = 0 or coalesce(begun_version = claim_version, false) as counts
     from tasks
     where status = 'claimed'
       and (select count(*) from dead) > 0
@@ -17,12 +17,14 @@ stale as materialized (
     for no key update skip locked
 )
 update tasks
-set status       = case when expiries = 0 and $2::int > 1 then 'new' else 'failed' end::task_status,
-    expiries     = expiries + 1,
+set status       = case when not c.counts or (expiries = 0 and $2::int > 1) then 'new' else 'failed' end::task_status,
+    expiries     = expiries + c.counts::int,
     claimed_by   = null,
     claimed_at   = null,
-    available_at = case when expiries > 0 and expiries + 1 < $2::int
+    available_at = case when c.counts and expiries > 0 and expiries + 1 < $2::int
                         then now() + make_interval(secs => random() * $3::int * power(2, expiries) / 1000.0) end,
-    reason       = case when expiries + 1 >= $2::int then 'poison' else 'lease lost' end
-where id = any (array(select id from stale))
-returning id
+    reason       = case when c.counts and expiries + 1 >= $2::int then 'poison' else 'lease lost' end
+from stale c
+where tasks.id = any (array(select id from stale))
+  and tasks.id = c.id
+returning tasks.id

@@ -155,6 +155,7 @@ fn task_of(row: &PgRow) -> Option<ClaimedTask> {
         id: TaskId(row.get::<Option<i64>, _>("task_id?")?),
         claim_version: row.get::<Option<i32>, _>("claim_version?")?,
         attempt: row.get::<i16, _>("attempts?") as u16,
+        expiries: row.get::<i16, _>("expiries?") as u16,
         deferrals: row.get::<i16, _>("deferrals?") as u16,
         depth: row.get::<i16, _>("depth?") as u16,
         hops: row.get::<i16, _>("hops?") as u16,

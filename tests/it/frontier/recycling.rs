@@ -33,7 +33,8 @@ async fn a_task_that_loses_its_lease_again_waits() {
     let me = ground.worker("me").await;
     ground.seed(me, &["https://a.example/"]).await;
     for _ in 0..2 {
-        ground.claim_task(me).await;
+        let task = ground.claim_task(me).await;
+        assert!(ground.frontier.begin(me, &task).await.unwrap());
         ground.leases_end().await;
         ground.frontier.recycle().await.unwrap();
     }
@@ -63,7 +64,8 @@ async fn a_task_that_loses_too_many_leases_in_a_row_is_poison() {
     let me = ground.worker("me").await;
     ground.seed(me, &["https://a.example/"]).await;
     for _ in 0..3 {
-        ground.claim_task(me).await;
+        let task = ground.claim_task(me).await;
+        assert!(ground.frontier.begin(me, &task).await.unwrap());
         ground.leases_end().await;
         ground.frontier.recycle().await.unwrap();
         ground.waits_end().await;
@@ -241,5 +243,28 @@ async fn a_hold_without_claims_ends_with_its_worker() {
         )
         .await,
         1
+    );
+}
+
+#[tokio::test]
+async fn what_only_stood_in_stock_is_charged_once_and_never_waits() {
+    let ground = Ground::with(FrontierSettings {
+        max_expiries: 3,
+        ..settings()
+    })
+    .await;
+    let me = ground.worker("me").await;
+    ground.seed(me, &["https://a.example/"]).await;
+    for _ in 0..10 {
+        // Claimed again at once each time: no wait, no end.
+        let task = ground.claim_task(me).await;
+        ground.leases_end().await;
+        assert!(task.expiries <= 1);
+        ground.frontier.recycle().await.unwrap();
+        assert!(!ground.frontier.begin(me, &task).await.unwrap());
+    }
+    assert_eq!(
+        ground.column("select status, expiries from tasks").await,
+        ["new,1"]
     );
 }
