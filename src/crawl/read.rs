@@ -129,17 +129,35 @@ async fn candidates(
     }
     learn_scope(cx, base).await;
     let depth = task.depth.saturating_add(1);
-    parsed
-        .links
-        .iter()
-        .filter(|link| !link.nofollow && cx.rules.reject(&link.url, depth).is_none())
-        .map(|link| Candidate {
-            url: link.url.clone(),
-            depth,
-            hops: 0,
-            excluded: cx.forbidden(&link.url).map(|rule| ("robots", rule)),
+    let judged = parsed.links.iter().filter(|link| !link.nofollow);
+    judged
+        .filter_map(|link| {
+            let excluded = match cx.rules.reject(&link.url, depth) {
+                None => cx.forbidden(&link.url).map(|rule| ("robots", rule)),
+                Some(reason) => Some((reason.as_str(), trapped(&link.url, reason)?)),
+            };
+            Some(Candidate {
+                url: link.url.clone(),
+                depth,
+                hops: 0,
+                excluded,
+            })
         })
         .collect()
+}
+
+/// Longest URL of which a row tells that it was left out.
+const LONGEST_ROW: usize = 8_000;
+
+/// What the row of a link says that is left out as a trap; none where it is no affair of the crawl, or too long for a row.
+fn trapped(url: &PageUrl, reason: scope::Reason) -> Option<String> {
+    let length = url.as_str().len();
+    match reason {
+        scope::Reason::OutOfScope | scope::Reason::TooDeep => None,
+        _ if length > LONGEST_ROW => None,
+        scope::Reason::TooLong => Some(format!("{length} characters")),
+        _ => Some("the path looks endless".to_owned()),
+    }
 }
 
 /// A page outside the scope as it is known here was put there by another process, whose rules are to be learnt before its links are

@@ -33,6 +33,8 @@ pub(super) enum Owed {
     Busy,
     /// None: robots.txt forbids it.
     Forbidden,
+    /// None: it is the first step of a trap, and a row says so.
+    Trap,
     /// None: only nofollow links, traps or a foreign host lead there.
     Hidden,
 }
@@ -63,7 +65,7 @@ impl Owed {
         match self {
             Owed::Page | Owed::Redirect | Owed::Broken => 1,
             Owed::Busy => 2,
-            Owed::Forbidden | Owed::Hidden => 0,
+            Owed::Forbidden | Owed::Trap | Owed::Hidden => 0,
         }
     }
 }
@@ -294,7 +296,11 @@ impl Site {
         self.letters();
         // Folders without an end: after the third `again` a crawler should have understood.
         for times in 1..=6 {
-            let owed = if times <= 3 { Owed::Page } else { Owed::Hidden };
+            let owed = match times {
+                ..=3 => Owed::Page,
+                4 => Owed::Trap,
+                _ => Owed::Hidden,
+            };
             let page = Html::new(&format!("Otra vez {times}"), "es").link(Link::to("again/"));
             self.page(ARCHIVE, &format!("/{}", "again/".repeat(times)), owed, page);
         }
@@ -448,6 +454,7 @@ mod tests {
             Owed::Broken,
             Owed::Busy,
             Owed::Forbidden,
+            Owed::Trap,
             Owed::Hidden,
         ] {
             assert!(site.count(owed) > 0, "{owed:?}");

@@ -54,7 +54,11 @@ pub(super) fn miscounted(site: &Site, status: &Status) -> Option<String> {
         .sum();
     let expected = [
         ("done", status.done, visited),
-        ("excluded", status.excluded, site.count(Owed::Forbidden)),
+        (
+            "excluded",
+            status.excluded,
+            site.count(Owed::Forbidden) + site.count(Owed::Trap),
+        ),
         ("failed", status.failed, 0),
         ("new", status.new, 0),
         ("claimed", status.claimed, 0),
@@ -76,7 +80,7 @@ pub(super) fn inventory(site: &Site) -> String {
         site.count(Owed::Busy),
         site.count(Owed::Forbidden),
         // Without the two robots.txt, which are there to be read.
-        site.count(Owed::Hidden)
+        site.count(Owed::Trap) + site.count(Owed::Hidden)
             - site
                 .hosts
                 .iter()

@@ -215,3 +215,25 @@ async fn a_url_longer_than_an_index_entry_costs_only_itself() {
         51
     );
 }
+
+/// L13 and F09 of the field cases: a skip by a stated limit is a row.
+#[tokio::test]
+async fn a_url_above_the_limit_is_left_out_with_its_reason() {
+    let long = format!("/l?x={}", "A".repeat(3_000));
+    let site = Site::builder()
+        .page(
+            "/",
+            format!("<a href='{long}'>x</a><a href=/a/a/a/a/a>y</a><a href=/tail>z</a>"),
+        )
+        .page("/tail", "")
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    Setup::quick().crawl(&db, &[site.url("/")]).await;
+    assert_eq!(site.targets(), ["/robots.txt", "/", "/tail"]);
+    let reasons = "select reason from tasks where status = 'excluded' order by reason";
+    assert_eq!(
+        column(&db.pool, reasons).await,
+        ["repeated_segment", "url_length"]
+    );
+}
