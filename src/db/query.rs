@@ -106,8 +106,15 @@ pub async fn query_text(
         connected.map_err(|error| DbError::from_connect(place(&options), error))?;
     if access == Access::Read {
         if options.get_username() != READER {
-            // Without the membership we stay who we are; the transaction is read-only all the same.
-            let _ = connection.execute("set role pg_read_all_data").await;
+            // A superuser could do more in a read-only transaction than read. Others could not, and may look at more than that role
+            // (sizes, other sessions). Without the membership we stay who we are.
+            let is_superuser: String = sqlx::query_scalar("select current_setting('is_superuser')")
+                .fetch_one(&mut connection)
+                .await
+                .map_err(failed)?;
+            if is_superuser == "on" {
+                let _ = connection.execute("set role pg_read_all_data").await;
+            }
         }
         connection
             .execute("begin transaction read only")
