@@ -3,9 +3,10 @@
 use std::{collections::HashMap, time::Duration};
 
 use rustix::process::Signal;
+use tokio::io::AsyncBufReadExt as _;
 
 use crate::support::{
-    crawl::{broken_invariants, column, number},
+    crawl::{broken_invariants, number},
     db::TestDb,
     program::{ended, pgcrawl, run, signal},
     site::{RawListener, Site, SiteBuilder, Then},
@@ -100,7 +101,7 @@ async fn the_first_sigterm_drains_and_the_code_says_so() {
 async fn the_second_signal_leaves_at_once_and_leaves_nothing_to_repair() {
     let site = web(20, Duration::from_secs(120)).start().await;
     let db = TestDb::new().await;
-    let child = pgcrawl(
+    let mut child = pgcrawl(
         &db,
         &["crawl", &site.url("/"), "--delay", "0s", "--per-host", "4"],
     )
@@ -108,22 +109,15 @@ async fn the_second_signal_leaves_at_once_and_leaves_nothing_to_repair() {
     .unwrap();
     site.wait_for(|log| log.len() > 4).await;
     signal(&child, Signal::INT);
-    signal(&child, Signal::INT);
-    // Two of a kind at once are one to the system: the third is the second, where that happened.
-    let mut again = tokio::time::interval(Duration::from_millis(100));
-    let waited = child.wait_with_output();
-    tokio::pin!(waited);
-    let output = loop {
-        tokio::select! {
-            output = &mut waited => break output.unwrap(),
-            _ = again.tick() => {
-                let pid = "select pid from workers where stopped_at is null";
-                if let Some(pid) = column(&db.pool, pid).await.first().and_then(|pid| pid.parse().ok()) {
-                    let _ = rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), Signal::INT);
-                }
-            }
+    // Two at once are one to the system: the second comes when the first was understood.
+    let mut lines = tokio::io::BufReader::new(child.stderr.take().unwrap()).lines();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        if line.contains("finishing what is in flight") {
+            break;
         }
-    };
+    }
+    signal(&child, Signal::INT);
+    let output = child.wait_with_output().await.unwrap();
     let (code, said) = ended(&output);
     assert_eq!(code, 5, "{said}");
     assert_eq!(

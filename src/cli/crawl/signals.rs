@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the first drains, the second leaves at once, the third does not even say so to the database.
+//! Ctrl-C, SIGTERM and SIGHUP: the first drains, the second leaves at once, the third does not even say so to the database.
 
 use std::time::Duration;
 
@@ -31,6 +31,7 @@ pub(super) fn watch(stop: Stop, grace: Duration) -> JoinHandle<()> {
 struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
+    hangup: tokio::signal::unix::Signal,
 }
 
 #[cfg(unix)]
@@ -40,6 +41,8 @@ impl Signals {
         Ok(Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
+            // The terminal was closed.
+            hangup: signal(SignalKind::hangup())?,
         })
     }
 
@@ -47,6 +50,7 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+            _ = self.hangup.recv() => {}
         }
     }
 }

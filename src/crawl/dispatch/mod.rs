@@ -166,6 +166,7 @@ impl Dispatcher {
                 }
                 () = at(grace), if grace.is_some() && !cx.abort.is_cancelled() => {
                     tracing::info!(visits = self.in_flight, "the grace is over; visits under way are given back");
+                    cx.frontier.hurry();
                     cx.abort.cancel();
                 }
                 () = at(over), if over.is_some() && self.closing.is_none() => {
