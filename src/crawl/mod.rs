@@ -212,6 +212,9 @@ impl Crawl {
     pub async fn leave(self) {
         self.alive.cancel();
         let _ = self.heartbeat.await;
+        if self.cx.abort.is_cancelled() {
+            self.heart.hurry();
+        }
         if let Err(error) = self.heart.leave(self.cx.licence.worker()).await {
             tracing::warn!(%error, "the database could not be told that this process leaves");
         }
