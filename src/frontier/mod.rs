@@ -43,7 +43,6 @@
 //! | a process dies | same machine: noticed at the next upkeep; else after the dead limit. Its tasks are new again, its holds freed |
 //! | it is stopped for longer than its lease | its finishes are refused, it drops its stock and registers anew |
 //! | two finishes link to each other's pages | the anti-join filters known URLs, the rest is inserted in one order: no deadlock |
-//! | a URL is made a task, claimed and finished while another finish runs that links to it | the two may wait for each other; the server ends one, it is repeated |
 //! | a task becomes new while its host is parked | the inserter holds a key share on the host, which parking must wait out (see `park_hosts`) |
 //! | a page kills whoever fetches it | expiries are counted; at the cap the task is failed, reason `poison` |
 //! | the connection breaks in a statement | it is repeated; a finish that had committed is then refused, which is harmless |

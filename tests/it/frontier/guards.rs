@@ -6,8 +6,7 @@ use super::crawlers::Trial;
 use super::protocol::{CLAIM, Changed, FINISH, RELEASE, replaced};
 use super::web::Delays;
 
-/// How often a trial may miss what it is to find: its races are left to chance. Most find it in the first round; three were too few once in
-/// some twenty runs.
+/// How often a trial may miss what it is to find: its races are left to chance. Most find it in the first round; three were too few once.
 const ROUNDS: usize = 12;
 
 /// Runs a changed protocol until something of `what` is broken.
