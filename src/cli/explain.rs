@@ -124,7 +124,11 @@ async fn scope(
     context: &Context,
     opened: &Opened,
 ) -> anyhow::Result<Vec<(String, String)>> {
-    let crawl = rows(opened, "select scope from crawl").await?;
+    let crawl = rows(
+        opened,
+        "select value #>> '{}' as scope from settings where key = 'crawl.scope'",
+    )
+    .await?;
     let Some(kind) = crawl
         .first()
         .and_then(|(_, kind)| kind.parse::<ScopeKind>().ok())

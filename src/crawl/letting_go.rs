@@ -28,7 +28,10 @@ impl LettingGo {
         let release = slot.hold.map(|hold| Release {
             host: slot.host,
             hold,
-            last_fetch: slot.last_fetch,
+            last_fetch: slot.last_fetch.map(|fetched| fetched.ended),
+            took: slot
+                .last_fetch
+                .map_or(Duration::ZERO, |fetched| fetched.took),
             answered: slot.answered,
         });
         let answered = slot.hold.is_none() && slot.ailing && slot.answered;
@@ -45,6 +48,7 @@ impl LettingGo {
             host: arrival.host,
             hold,
             last_fetch: None,
+            took: Duration::ZERO,
             answered: false,
         });
         LettingGo {

@@ -41,7 +41,7 @@ use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    canon::{self, PageUrl},
+    canon::PageUrl,
     clock::Boottime,
     fetch::Fetcher,
     frontier::{Ending, Frontier, FrontierError, Identity},
@@ -76,21 +76,19 @@ pub struct Summary {
 }
 
 impl Crawl {
-    /// Opens the crawl of a database (or begins it) and joins. `heart` is a frontier on connections of its own, for the heartbeat, which
+    /// Joins the crawl of a database, under the settings that it agreed on. `heart` is a frontier on connections of its own, for the heartbeat, which
     /// nothing may hold up. `rules` are those that `fetcher` asks about private addresses.
     ///
     /// # Errors
     ///
-    /// The crawl there has another scope or canonicaliser; the database fails.
+    /// The database fails.
     pub async fn join(
         settings: CrawlSettings,
-        scope: &str,
         frontier: Frontier,
         heart: Frontier,
         fetcher: Fetcher,
         rules: Arc<ScopeRules>,
     ) -> Result<Crawl, FrontierError> {
-        frontier.open(canon::VERSION, scope).await?;
         let me = identity::identity();
         let sent = Boottime::now();
         let worker = frontier.join(&me).await?;

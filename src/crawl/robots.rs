@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::context::Context;
+use super::{context::Context, stock::Fetched};
 use crate::{
     canon::HostKey,
     clock::Boottime,
@@ -17,10 +17,10 @@ pub(super) enum RobotsNews {
     Known {
         robots: Arc<Robots>,
         delay: Duration,
-        ended: Boottime,
+        fetched: Fetched,
     },
     /// The host waits, or was given up: it could not be had, or it names a delay that others do not keep yet. With the end of the fetch.
-    Deferred { ended: Boottime },
+    Deferred { fetched: Fetched },
     /// The deadline was too near to ask, or the crawl is being left.
     NotAsked,
     /// The frontier failed.
@@ -96,15 +96,23 @@ async fn store(
     let Some(delay) = cx.frontier.store_robots(host, &row).await? else {
         tracing::debug!(host = %key, "robots.txt names a delay; the host rests until nobody fetches without it");
         return Ok(RobotsNews::Deferred {
-            ended: fetched.ended,
+            fetched: over(fetched),
         });
     };
     tracing::debug!(host = %key, http.response.status_code = fetched.status, delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX), "robots.txt is known");
     Ok(RobotsNews::Known {
         robots,
         delay,
-        ended: fetched.ended,
+        fetched: over(fetched),
     })
+}
+
+/// How long it took is left out: the file is small, and asked for once a day.
+fn over(fetch: &RobotsFetch) -> Fetched {
+    Fetched {
+        ended: fetch.ended,
+        took: Duration::ZERO,
+    }
 }
 
 /// 429, 5xx and silence never mean "allowed" (RFC 9309 §2.3.1.4; NUTCH-3011 for 429).
@@ -136,6 +144,6 @@ async fn defer(
         tracing::info!(host = %key, "{note}; the host waits for {}", humantime::format_duration(Duration::from_secs(wait.as_secs())));
     }
     Ok(RobotsNews::Deferred {
-        ended: fetched.ended,
+        fetched: over(fetched),
     })
 }

@@ -54,16 +54,21 @@ pub(super) struct Slot {
     /// Nothing more is started: the host is in trouble, or the deadline near.
     pub(super) closed: bool,
     pub(super) next_at: Boottime,
-    pub(super) last_fetch: Option<Boottime>,
+    pub(super) last_fetch: Option<Fetched>,
     pub(super) answered: bool,
     queued: bool,
 }
 
 impl Slot {
-    /// A fetch ended: the host rests. If the rest outlasts the deadline of what is left, that goes back now and not then.
-    pub(super) fn rest_from(&mut self, end: Boottime, budget: Duration) {
-        self.last_fetch = self.last_fetch.max(Some(end));
-        self.next_at = end + self.delay;
+    /// A fetch ended: the host rests, a slow one for as long as it worked. If the rest outlasts the deadline of what is left, that goes back
+    /// now and not then.
+    pub(super) fn rest_from(&mut self, fetched: Fetched, budget: Duration) {
+        self.last_fetch = self.last_fetch.max(Some(fetched));
+        self.next_at = fetched.ended
+            + match self.delay.is_zero() {
+                true => Duration::ZERO,
+                false => self.delay.max(fetched.took),
+            };
         let fits = |stocked: &Stocked| self.next_at + budget <= stocked.deadline;
         self.closed |= !self.tasks.front().is_none_or(fits);
     }
@@ -85,6 +90,13 @@ impl Slot {
     fn is_over(&self) -> bool {
         self.in_flight == 0 && (self.tasks.is_empty() || self.closed)
     }
+}
+
+/// A fetch that is over; the later end is the greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Fetched {
+    pub(super) ended: Boottime,
+    pub(super) took: Duration,
 }
 
 /// A claimed host that comes into stock.

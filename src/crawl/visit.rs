@@ -9,7 +9,7 @@ use std::{
 use futures_util::FutureExt as _;
 use url::Url;
 
-use super::{context::Context, read};
+use super::{context::Context, read, stock::Fetched};
 use crate::{
     canon::PageUrl,
     clock::Boottime,
@@ -86,7 +86,7 @@ pub(super) enum HostNews {
 /// How a journey ended.
 pub(super) enum Ended {
     /// There is something to commit.
-    Visited(Box<Visit>, HostNews, Option<Boottime>),
+    Visited(Box<Visit>, HostNews, Option<Fetched>),
     /// It was not begun (the deadline is too near): to be given back.
     NotBegun,
     /// It was cut off by an abort: to be given back; the host was perhaps asked until now.
@@ -103,7 +103,7 @@ pub(super) async fn travel(cx: &Context, job: Job) -> Ended {
         result = journey => result.unwrap_or_else(|_| {
             tracing::error!(task.id = task.id.0, url.full = %task.url, "a visit panicked");
             let trouble = Failure { class: "panic", words: "the visit panicked".to_owned(), trouble: Trouble::Passing };
-            Ended::Visited(Box::new(failed(cx, task, trouble, None)), HostNews::Asked, Some(Boottime::now()))
+            Ended::Visited(Box::new(failed(cx, task, trouble, None)), HostNews::Asked, Some(Fetched { ended: Boottime::now(), took: Duration::ZERO }))
         }),
     }
 }
@@ -173,24 +173,31 @@ async fn visit(cx: &Context, job: Job) -> Ended {
     let host = url.host().clone();
     let ended = match answer {
         Ok(exchange) => {
-            let end = exchange.ended;
+            let ended = exchange.ended;
             let (visit, news) = answered(cx, task, url, exchange).await;
-            Ended::Visited(Box::new(visit), news, Some(end))
+            Ended::Visited(Box::new(visit), news, Some(fetched(began, ended)))
         }
         Err(error) => {
-            let end = Boottime::now();
+            let ended = Boottime::now();
             let (visit, news) = unanswered(cx, task, &error, began);
-            Ended::Visited(Box::new(visit), news, Some(end))
+            Ended::Visited(Box::new(visit), news, Some(fetched(began, ended)))
         }
     };
-    if let Ended::Visited(_, news, Some(end)) = &ended {
+    if let Ended::Visited(_, news, Some(fetched)) = &ended {
         cx.tally.fetched(
             &host,
             !matches!(news, HostNews::Failed { .. }),
-            *end - began,
+            fetched.took,
         );
     }
     ended
+}
+
+fn fetched(began: Boottime, ended: Boottime) -> Fetched {
+    Fetched {
+        ended,
+        took: ended - began,
+    }
 }
 
 /// A task that lost a lease before may be one that kills its worker: that it is begun is noted before it can.

@@ -100,7 +100,8 @@ impl Frontier {
                 ms(settings.lease),
                 ms(settings.delay),
                 ms(settings.mark_age),
-                settings.obey_robots
+                settings.obey_robots,
+                settings.version
             )
             .fetch_all(db)
             .await

@@ -18,6 +18,8 @@ pub struct Release {
     /// When the last fetch ended. `None`: nothing was fetched in this hold, so the delay counts from now: the age of the fetch before it
     /// is not ours to tell.
     pub last_fetch: Option<Boottime>,
+    /// How long that fetch took: a host with a delay rests for no less.
+    pub took: Duration,
     /// Whether the host answered at all: that ends its row of failures.
     pub answered: bool,
 }
@@ -31,6 +33,15 @@ pub struct Giving {
     pub claim_version: i32,
 }
 
+/// What a wait means for the pace after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// It stays.
+    Same,
+    /// The host asked for patience: where it has a delay, that doubles, to a minute at most, and wears off again.
+    Slower,
+}
+
 impl Frontier {
     /// Ends holds. A hold that is no longer this worker's is left alone.
     pub async fn release(&self, worker: WorkerId, holds: &[Release]) -> Result {
@@ -40,7 +51,8 @@ impl Frontier {
         let hosts: Vec<i32> = holds.iter().map(|hold| hold.host.0).collect();
         let versions: Vec<i32> = holds.iter().map(|hold| hold.hold).collect();
         let answered: Vec<bool> = holds.iter().map(|hold| hold.answered).collect();
-        let (hosts, versions, answered) = (&hosts, &versions, &answered);
+        let took: Vec<i32> = holds.iter().map(|hold| ms(hold.took)).collect();
+        let (hosts, versions, answered, took) = (&hosts, &versions, &answered, &took);
         run!(self, "release", async |db| {
             // Each try anew, and before it is sent: never too long.
             let ago: Vec<i32> = holds
@@ -54,7 +66,8 @@ impl Frontier {
                 versions,
                 &ago,
                 answered,
-                ms(self.settings().delay)
+                ms(self.settings().delay),
+                took
             )
             .fetch_all(db)
             .await
@@ -122,13 +135,15 @@ impl Frontier {
     }
 
     /// Nobody claims from the host for this long (Retry-After). A longer wait that is already set stays.
-    pub async fn defer(&self, host: HostId, wait: Duration, note: &str) -> Result {
+    pub async fn defer(&self, host: HostId, wait: Duration, pace: Pace, note: &str) -> Result {
         run!(self, "defer", async |db| {
             sqlx::query_file!(
                 "src/frontier/sql/defer.sql",
                 host.0,
                 i64::from(ms(wait)),
-                note
+                note,
+                pace == Pace::Slower,
+                ms(self.settings().delay)
             )
             .execute(db)
             .await

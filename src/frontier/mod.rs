@@ -47,6 +47,7 @@
 //! | a page kills whoever fetches it | expiries are counted; at the cap the task is failed, reason `poison` |
 //! | the connection breaks in a statement | it is repeated; a finish that had committed is then refused, which is harmless |
 
+mod agreement;
 mod claim;
 mod ending;
 mod enqueue;
@@ -61,11 +62,12 @@ mod settings;
 mod tries;
 mod worker;
 
+pub use agreement::{Agreement, Standing};
 pub use claim::{Appetite, Claim, ClaimedHost, ClaimedTask};
 pub use ending::Ending;
 pub use error::FrontierError;
 pub use finish::{Finish, NewLink, Outcome};
-pub use host::{Giving, Release};
+pub use host::{Giving, Pace, Release};
 pub use robots::{RobotsRow, StoredRobots};
 pub use rules::ScopeRule;
 pub use settings::FrontierSettings;

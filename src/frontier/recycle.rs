@@ -39,7 +39,7 @@ impl Frontier {
             }
         }
         run!(self, "bury", async |db| {
-            sqlx::query_file!("src/frontier/sql/bury.sql", ms(settings.dead_after))
+            sqlx::query_file!("src/frontier/sql/bury.sql")
                 .fetch_all(db)
                 .await
                 .map(|_| ())

@@ -1,7 +1,7 @@
-//! What all machines of a crawl agree on: its scope, and the rules that its seeds made.
+//! What belongs to the crawl: the rules that its seeds made.
 
 use super::{
-    Frontier, FrontierError, Result,
+    Frontier, Result,
     tries::{once, run},
 };
 
@@ -17,43 +17,6 @@ pub struct ScopeRule {
 }
 
 impl Frontier {
-    /// Opens the crawl of this database, or begins it. The first start decides; another scope or version of the canonicaliser is refused.
-    pub async fn open(&self, canon_version: i32, scope: &str) -> Result {
-        let stored = run!(self, "open_crawl", async |db| {
-            sqlx::query_file!("src/frontier/sql/open_crawl.sql", canon_version, scope)
-                .execute(&mut *db)
-                .await?;
-            sqlx::query_file!("src/frontier/sql/crawl.sql")
-                .fetch_one(db)
-                .await
-        })?;
-        if stored.canon_version != canon_version {
-            return Err(FrontierError::Differs {
-                what: "canonical URLs of version",
-                stored: stored.canon_version.to_string(),
-                wanted: canon_version.to_string(),
-            });
-        }
-        if stored.scope != scope {
-            return Err(FrontierError::Differs {
-                what: "the scope",
-                stored: stored.scope,
-                wanted: scope.to_owned(),
-            });
-        }
-        Ok(())
-    }
-
-    /// The scope of the crawl that lives here; `None` where none was begun.
-    pub async fn scope(&self) -> Result<Option<String>> {
-        let stored = run!(self, "crawl", async |db| {
-            sqlx::query_file!("src/frontier/sql/crawl.sql")
-                .fetch_optional(db)
-                .await
-        })?;
-        Ok(stored.map(|row| row.scope))
-    }
-
     /// Adds rules (rule, host name) where they are not there yet. `source` is `seed` or `redirect`.
     pub async fn add_rules(&self, rules: &[(String, String)], source: &str) -> Result {
         if rules.is_empty() {

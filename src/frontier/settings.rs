@@ -5,6 +5,8 @@ use std::time::Duration;
 /// Settings of the frontier. All machines of a crawl must agree on them, but for `patience` and `statement_timeout`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FrontierSettings {
+    /// Version of the crawl's settings that these were made of; under another one nothing is claimed. Default 0, the first.
+    pub version: i32,
     /// Delay of a host that has none of its own, end of a fetch to start of the next. Default 1 s.
     pub delay: Duration,
     /// How long a claim counts, by `claimed_at`; never renewed. Default 2 min.
@@ -36,6 +38,7 @@ pub struct FrontierSettings {
 impl Default for FrontierSettings {
     fn default() -> FrontierSettings {
         FrontierSettings {
+            version: 0,
             delay: Duration::from_secs(1),
             lease: Duration::from_secs(120),
             heartbeat: Duration::from_secs(30),

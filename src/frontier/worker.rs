@@ -1,7 +1,7 @@
 //! A process in the frontier: it joins, says that it lives, and leaves.
 
 use super::{
-    Frontier, Result, WorkerId,
+    Frontier, Result, WorkerId, ms,
     tries::{once, run},
 };
 
@@ -57,7 +57,8 @@ impl Frontier {
                 me.machine,
                 me.host_name,
                 me.pid,
-                me.process_started
+                me.process_started,
+                ms(self.settings().dead_after)
             )
             .fetch_one(db)
             .await

@@ -73,7 +73,6 @@ async fn join(config: &Config, pool: &PgPool, heart: &PgPool) -> anyhow::Result<
     let fetcher = Fetcher::new(config.fetch_settings(environment), guard)?;
     let joined = Crawl::join(
         config.crawl_settings(),
-        &scope.to_string(),
         Frontier::new(pool.clone(), config.frontier_settings()),
         Frontier::new(heart.clone(), config.frontier_settings()),
         fetcher,

@@ -12,7 +12,7 @@ use crate::{
         ending::End,
         letting_go::LettingGo,
         robots::RobotsNews,
-        stock::{Arrival, Rules, SlotId},
+        stock::{Arrival, Fetched, Rules, SlotId},
         supply::Supply,
         visit::HostNews,
     },
@@ -96,7 +96,7 @@ impl Dispatcher {
         id: SlotId,
         giving: Giving,
         news: &HostNews,
-        fetched: Option<Boottime>,
+        fetched: Option<Fetched>,
         visited: bool,
     ) {
         self.landed();
@@ -113,8 +113,8 @@ impl Dispatcher {
         let budget = self.cx.settings.visit_budget;
         self.stock.change(id, |slot| {
             slot.in_flight -= 1;
-            if let Some(end) = fetched {
-                slot.rest_from(end, budget);
+            if let Some(fetched) = fetched {
+                slot.rest_from(fetched, budget);
             }
             match news {
                 HostNews::Answered => slot.answered = true,
@@ -139,25 +139,26 @@ impl Dispatcher {
             RobotsNews::Known {
                 robots,
                 delay,
-                ended,
+                fetched,
             } => {
                 self.stock.change(id, |slot| {
                     slot.in_flight -= 1;
                     slot.rules = Rules::Known(robots);
                     slot.delay = delay;
                     slot.answered = true;
-                    slot.rest_from(ended, budget);
+                    slot.rest_from(fetched, budget);
                 });
                 if delay.is_zero() {
                     shared = self.stock.share(id).map(|(host, hold)| Release {
                         host,
                         hold,
-                        last_fetch: Some(ended),
+                        last_fetch: Some(fetched.ended),
+                        took: fetched.took,
                         answered: true,
                     });
                 }
             }
-            RobotsNews::Deferred { ended } => self.close_slot(id, Some(ended)),
+            RobotsNews::Deferred { fetched } => self.close_slot(id, Some(fetched)),
             RobotsNews::NotAsked => self.close_slot(id, None),
             RobotsNews::Trouble(error) => {
                 self.close_slot(id, None);
@@ -173,7 +174,7 @@ impl Dispatcher {
         self.let_go_if_over(id);
     }
 
-    fn close_slot(&mut self, id: SlotId, fetched: Option<Boottime>) {
+    fn close_slot(&mut self, id: SlotId, fetched: Option<Fetched>) {
         self.stock.change(id, |slot| {
             slot.in_flight -= 1;
             slot.closed = true;

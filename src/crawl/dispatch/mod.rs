@@ -23,7 +23,7 @@ use super::{
     ending::{End, Stop},
     letting_go::LettingGo,
     robots::RobotsNews,
-    stock::{SlotId, Stock},
+    stock::{Fetched, SlotId, Stock},
     supply::Supply,
     visit::HostNews,
 };
@@ -53,7 +53,7 @@ pub(super) enum Event {
         slot: SlotId,
         giving: Giving,
         host_news: HostNews,
-        fetched: Option<Boottime>,
+        fetched: Option<Fetched>,
         visited: bool,
     },
     /// robots.txt was asked for.

@@ -1,6 +1,9 @@
 //! A visit as a task of its own: the journey, the host's news, the hand-over to the commit, the report.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use tokio::sync::mpsc;
 
@@ -10,10 +13,10 @@ use crate::{
     crawl::{
         commit::Loaded,
         context::Context,
-        stock::SlotId,
+        stock::{Fetched, SlotId},
         visit::{self, Ended, HostNews, Job},
     },
-    frontier::{FrontierError, Giving, HostId},
+    frontier::{FrontierError, Giving, HostId, Pace},
 };
 
 pub(super) async fn travel(
@@ -55,7 +58,10 @@ pub(super) async fn travel(
             slot,
             giving,
             host_news: HostNews::Asked,
-            fetched: Some(Boottime::now()),
+            fetched: Some(Fetched {
+                ended: Boottime::now(),
+                took: Duration::ZERO,
+            }),
             visited: false,
         },
     };
@@ -71,11 +77,13 @@ async fn tell_host(
 ) -> Result<(), FrontierError> {
     let note = match news {
         HostNews::Patience { wait, note } => {
-            cx.frontier.defer(host, *wait, note).await?;
+            cx.frontier.defer(host, *wait, Pace::Slower, note).await?;
             note
         }
         HostNews::Failed { note } => note,
-        HostNews::Unasked { wait, note } => return cx.frontier.defer(host, *wait, note).await,
+        HostNews::Unasked { wait, note } => {
+            return cx.frontier.defer(host, *wait, Pace::Same, note).await;
+        }
         HostNews::NotAsked | HostNews::Answered | HostNews::Asked => return Ok(()),
     };
     let retry = &cx.settings.retry;

@@ -1,28 +1,37 @@
 -- Claims. $1 worker, $2 hosts at most, $3 tasks at most, $4 tasks a host at most, $5 ms of fetching to claim from a host with a delay,
 -- $6 lease in ms, $7 the crawl's delay in ms, $8 age of a low-water mark in ms from which on it is ignored, $9 whether robots.txt is obeyed.
--- A row without a task is a host that looked empty: give it to park_hosts. Never waits for a lock.
+-- $10 the version of the settings that this process knows. A row without a task is a host that looked empty: give it to park_hosts. Never waits
+-- for a lock. Under other settings, or in a pause, nothing is claimed.
 --
 -- A host is held while it has a delay, and also while its robots.txt is due: so one process fetches that file, and a Crawl-delay that it
 -- names counts from the first page on. A host that was given up has no delay: its tasks are only taken to be failed.
 with ready as materialized (
-    select id,
-           authority,
-           case when given_up_at is not null then 0
-                else coalesce(delay_ms, greatest($7::int, crawl_delay_ms)) end as delay,
-           $9::boolean and given_up_at is null and (robots_until is null or robots_until <= now()) as robots_due,
-           low_since < now() - make_interval(secs => $8::int / 1000.0) as from_bottom,
-           low_priority,
-           low_id,
-           case when given_up_at is null then null
-                when robots_failures > 0 then 'robots_unreachable'
-                else 'host_down' end as given_up,
-           failures > 0 or pauses > 0 as ailing
-    from hosts
-    where has_new
-      and ready_at <= now()
-    order by ready_at
+    select h.*
+    from (values (0::smallint), (1::smallint), (2::smallint)) as c (priority)    -- class by class, none of the next before the last is taken
+    cross join lateral (
+        select id,
+               authority,
+               case when given_up_at is not null then 0
+                    when coalesce(delay_ms, greatest($7::int, crawl_delay_ms)) = 0 then 0
+                    else greatest(coalesce(delay_ms, greatest($7::int, crawl_delay_ms)), pace_ms) end as delay,
+               $9::boolean and given_up_at is null and (robots_until is null or robots_until <= now()) as robots_due,
+               low_since < now() - make_interval(secs => $8::int / 1000.0) as from_bottom,
+               low_priority,
+               low_id,
+               case when given_up_at is null then null
+                    when robots_failures > 0 then 'robots_unreachable'
+                    else 'host_down' end as given_up,
+               failures > 0 or pauses > 0 as ailing
+        from hosts
+        where has_new
+          and priority = c.priority
+          and ready_at <= now()
+        order by ready_at
+        limit $2::int
+        for no key update skip locked
+    ) h
+    where not exists (select from crawl where paused_at is not null or settings_version <> $10::int)
     limit $2::int
-    for no key update skip locked
 ),
 picked as materialized (
     select r.id as host_id,

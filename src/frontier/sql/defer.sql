@@ -1,5 +1,9 @@
--- Nobody claims from a host for a while (Retry-After). $1 host, $2 ms, $3 note
+-- Nobody claims from a host for a while (Retry-After). $1 host, $2 ms, $3 note, $4 whether it asked us to be slower: then its pace doubles, from
+-- the delay it has to a minute at most, above which its waits and the breaker decide; $5 the crawl's delay in ms
 update hosts
 set deferred_until = greatest(deferred_until, now() + make_interval(secs => $2::bigint / 1000.0)),
+    pace_ms        = case when $4::boolean and coalesce(delay_ms, greatest($5::int, crawl_delay_ms)) > 0
+                          then greatest(pace_ms, least(60000, 2 * greatest(coalesce(delay_ms, greatest($5::int, crawl_delay_ms)), pace_ms)))
+                          else pace_ms end,
     note           = $3
 where id = $1

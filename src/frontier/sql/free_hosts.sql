@@ -1,6 +1,6 @@
 -- Holds of workers that stopped, before they end by themselves. After recycle_dead, before clear. $1 the crawl's delay in ms
 update hosts h
-set polite_at = least(h.polite_at, now() + make_interval(secs => coalesce(h.delay_ms, greatest($1::int, h.crawl_delay_ms)) / 1000.0)),
+set polite_at = least(h.polite_at, now() + make_interval(secs => greatest(coalesce(h.delay_ms, greatest($1::int, h.crawl_delay_ms)), h.pace_ms) / 1000.0)),
     held_by   = null
 from (select id
       from hosts

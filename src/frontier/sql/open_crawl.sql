@@ -1,3 +1,3 @@
-insert into crawl (canon_version, scope)
-values ($1, $2)
+insert into crawl (canon_version)
+values ($1)
 on conflict do nothing

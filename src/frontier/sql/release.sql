@@ -1,13 +1,19 @@
 -- Ends holds after the last fetch. $1 worker, $2 hosts, $3 hold versions, $4 ms since the end of the last fetch on the worker's own monotonic
--- clock (read before this was sent: never too long), $5 whether the host answered, $6 the crawl's delay in ms
+-- clock (read before this was sent: never too long), $5 whether the host answered, $6 the crawl's delay in ms, $7 ms that the last fetch took:
+-- a slow host rests for as long as it worked. The pace that its answers asked for wears off where it answered.
 update hosts h
-set polite_at = now() + make_interval(secs => (coalesce(h.delay_ms, greatest($6::int, h.crawl_delay_ms)) - s.ago_ms) / 1000.0),
+set polite_at = now() + make_interval(secs => (
+                    case when coalesce(h.delay_ms, greatest($6::int, h.crawl_delay_ms)) = 0 then 0
+                         else greatest(coalesce(h.delay_ms, greatest($6::int, h.crawl_delay_ms)), h.pace_ms, s.took_ms) end - s.ago_ms) / 1000.0),
+    pace_ms   = case when s.answered and h.pace_ms * 9 / 10 <= coalesce(h.delay_ms, greatest($6::int, h.crawl_delay_ms)) then null
+                     when s.answered then h.pace_ms * 9 / 10
+                     else h.pace_ms end,
     held_by   = null,
     failures  = case when s.answered then 0 else h.failures end,
     pauses    = case when s.answered then 0 else h.pauses end
-from (select x.id, r.ago_ms, r.answered
+from (select x.id, r.ago_ms, r.answered, r.took_ms
       from hosts x
-      join unnest($2::int[], $3::int[], $4::int[], $5::boolean[]) as r (host_id, hold_version, ago_ms, answered) on r.host_id = x.id
+      join unnest($2::int[], $3::int[], $4::int[], $5::boolean[], $7::int[]) as r (host_id, hold_version, ago_ms, answered, took_ms) on r.host_id = x.id
       where x.id = any ($2::int[])
         and x.held_by = $1::int
         and x.hold_version = r.hold_version

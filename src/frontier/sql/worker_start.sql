@@ -1,7 +1,8 @@
--- Joins the crawl. The id is this process's until it stops. $1 name, $2 version, $3 machine, $4 host name, $5 pid, $6 start of the process
+-- Joins the crawl. The id is this process's until it stops. $1 name, $2 version, $3 machine, $4 host name, $5 pid, $6 start of the process,
+-- $7 silence in ms after which it is dead
 with w as (
-    insert into workers (name, version, machine, host_name, pid, process_started)
-    values ($1, $2, $3, $4, $5, $6)
+    insert into workers (name, version, machine, host_name, pid, process_started, dead_after_ms)
+    values ($1, $2, $3, $4, $5, $6, $7)
     returning id
 ),
 r as (

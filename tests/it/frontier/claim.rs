@@ -159,6 +159,7 @@ async fn a_release_counts_the_delay_from_the_end_of_the_last_fetch() {
             me,
             &[Release {
                 last_fetch: ended,
+                took: Duration::ZERO,
                 ..hold
             }],
         )
@@ -180,6 +181,7 @@ async fn a_release_of_a_hold_without_a_fetch_counts_the_delay_from_now() {
             me,
             &[Release {
                 last_fetch: None,
+                took: Duration::ZERO,
                 ..release(&host)
             }],
         )

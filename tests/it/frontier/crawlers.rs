@@ -522,6 +522,7 @@ impl Crawler {
                 host: slot.host,
                 hold,
                 last_fetch: Some(end),
+                took: Duration::ZERO,
                 answered: true,
             };
             self.protocol.release(self.worker, &[release]).await;
@@ -645,6 +646,7 @@ impl Crawler {
                     host: slot.host,
                     hold: slot.hold?,
                     last_fetch: slot.last_fetch,
+                    took: Duration::ZERO,
                     answered: true,
                 })
             })

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pgcrawl::frontier::{FrontierSettings, Release};
+use pgcrawl::frontier::{FrontierSettings, Pace, Release};
 
 use super::{Ground, failed, release, settings};
 
@@ -154,18 +154,18 @@ async fn a_shorter_deferral_does_not_shorten_a_longer_one() {
     let host = ground.host("https://a.example/").await;
     ground
         .frontier
-        .defer(host, Duration::from_secs(100), "retry after")
+        .defer(host, Duration::from_secs(100), Pace::Same, "retry after")
         .await
         .unwrap();
     ground
         .frontier
-        .defer(host, Duration::from_secs(10), "retry after")
+        .defer(host, Duration::from_secs(10), Pace::Same, "retry after")
         .await
         .unwrap();
     assert!(ground.host_ms("ready_at").await > 90_000);
     ground
         .frontier
-        .defer(host, Duration::from_secs(200), "retry after")
+        .defer(host, Duration::from_secs(200), Pace::Same, "retry after")
         .await
         .unwrap();
     assert!(ground.host_ms("ready_at").await > 190_000);

@@ -226,6 +226,7 @@ fn release(host: &ClaimedHost) -> Release {
         host: host.id,
         hold: host.hold.expect("it is held"),
         last_fetch: Some(pgcrawl::clock::Boottime::now()),
+        took: Duration::ZERO,
         answered: true,
     }
 }

@@ -86,6 +86,7 @@ impl Protocol {
             .bind(ms(settings.delay))
             .bind(ms(settings.mark_age))
             .bind(settings.obey_robots)
+            .bind(settings.version)
             .fetch_all(self.frontier.pool())
             .await
             .unwrap();
@@ -144,6 +145,7 @@ impl Protocol {
             .bind(column(holds, ago))
             .bind(column(holds, |hold| hold.answered))
             .bind(ms(self.frontier.settings().delay))
+            .bind(column(holds, |hold| ms(hold.took)))
             .execute(self.frontier.pool())
             .await
             .unwrap();

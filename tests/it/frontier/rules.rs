@@ -1,39 +1,13 @@
 //! What all processes of a crawl agree on, also when they begin it at once.
 
+use std::collections::BTreeMap;
+
 use futures_util::future::join_all;
 use pgcrawl::db::{DbSettings, connect, migrate};
-use pgcrawl::frontier::{Frontier, FrontierError};
+use pgcrawl::frontier::Frontier;
 
 use super::{Ground, identity, settings};
 use crate::support::db::bare_database;
-
-#[tokio::test]
-async fn another_scope_or_canonicaliser_is_refused() {
-    let ground = Ground::new().await;
-    assert_eq!(ground.frontier.scope().await.unwrap(), None);
-    ground.frontier.open(1, "host").await.unwrap();
-    ground.frontier.open(1, "host").await.unwrap();
-    for (version, scope, says) in [
-        (
-            1,
-            "any",
-            "this crawl has the scope host, and any was asked for",
-        ),
-        (
-            2,
-            "host",
-            "this crawl has canonical URLs of version 1, and 2 was asked for",
-        ),
-    ] {
-        let error = ground.frontier.open(version, scope).await.unwrap_err();
-        assert!(matches!(error, FrontierError::Differs { .. }));
-        assert_eq!(error.to_string(), says);
-    }
-    assert_eq!(
-        ground.frontier.scope().await.unwrap().as_deref(),
-        Some("host")
-    );
-}
 
 #[tokio::test]
 async fn rules_are_read_page_by_page_and_kept_once() {
@@ -74,7 +48,7 @@ async fn eight_processes_begin_a_crawl_at_once_on_an_empty_database() {
         let pool = connect(&url, &settings).await.unwrap();
         migrate(&pool).await.unwrap();
         let frontier = Frontier::new(pool, super::settings());
-        frontier.open(1, "host").await.unwrap();
+        frontier.open(1, &BTreeMap::new()).await.unwrap();
         let rule = ("a.example".to_owned(), "a.example".to_owned());
         frontier.add_rules(&[rule], "seed").await.unwrap();
         let me = identity(&format!("process {number}"));

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test module uses its own part")]
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use pgcrawl::{
     canon::PageUrl,
@@ -60,9 +60,12 @@ impl Setup {
         };
         let fetcher = Fetcher::new(self.fetch.clone(), guard).expect("a fetcher of these settings");
         let frontier = Frontier::new(db.pool.clone(), self.frontier.clone());
+        frontier
+            .open(pgcrawl::canon::VERSION, &BTreeMap::new())
+            .await
+            .expect("the crawl can be opened");
         Crawl::join(
             self.crawl.clone(),
-            &self.scope.to_string(),
             frontier.clone(),
             frontier,
             fetcher,

@@ -1,0 +1,7 @@
+-- The settings and their version, in one snapshot; no row where no crawl was begun.
+select c.canon_version,
+       c.settings_version,
+       coalesce(s.keys, '{}') as "keys!",
+       coalesce(s.values, '{}') as "values!"
+from crawl c
+cross join (select array_agg(key) as keys, array_agg(value) as values from settings) s

@@ -1,2 +1,0 @@
-select canon_version, scope
-from crawl
