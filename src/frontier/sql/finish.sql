@@ -18,6 +18,48 @@ with visits as materialized (
                canonical_url, robots, etag, last_modified, ip, proxy, digest, headers, ended_ago_ms,
                keep_body, body, position)
 ),
+-- Locked, and not yet changed: whoever finds our row by its URL waits for a change of it, not for a lock. All that may wait for other finishes (new
+-- keys) comes before all that makes them wait, or two visits deadlock that link to each other and whose rows came between.
+mine as materialized (
+    select t.id, v.position
+    from tasks t
+    join visits v on v.task_id = t.id
+    where t.id = any ($2::bigint[])
+      and t.claimed_by = $1::int    -- so it is claimed; to say so would invite a walk over all of tasks_claimed
+      and t.claim_version = v.claim_version
+    order by t.id
+    for no key update of t
+),
+found as materialized (
+    select distinct on (l.host_id, l.url_digest) l.*, m.id as via
+    from unnest($39::int[], $40::int[], $41::uuid[], $42::text[], $43::smallint[], $44::smallint[], $45::text[], $46::text[])
+         as l (position, host_id, url_digest, url, depth, hops, reason, detail)
+    join mine m on m.position = l.position
+    order by l.host_id, l.url_digest, l.depth, l.hops
+),
+fresh as (
+    insert into tasks (host_id, url_digest, url, depth, hops, via, status, reason, detail)
+    select f.host_id, f.url_digest, f.url, f.depth, f.hops, f.via,
+           case when f.reason is null then 'new' else 'excluded' end::task_status, f.reason, f.detail
+    from found f
+    -- Not left to `on conflict`, which waits for whoever *updates* the row of a known URL: two visits that link to each other would deadlock.
+    -- Lateral with a limit: one index lookup a link, whatever the statistics say.
+    left join lateral (
+        select 1 as known
+        from tasks t
+        where t.host_id = f.host_id
+          and t.url_digest = f.url_digest
+        limit 1
+    ) k on true
+    where k.known is null
+    order by f.host_id, f.url_digest    -- all insert in one order
+    on conflict do nothing
+    returning id
+),
+inserted as materialized (
+    select count(*) as n
+    from fresh
+),
 accepted as (
     update tasks t
     set status       = v.status::task_status,
@@ -30,10 +72,10 @@ accepted as (
         reason       = v.reason,
         detail       = v.detail
     from visits v
-    where t.id = any ($2::bigint[])
-      and t.id = v.task_id
-      and t.claimed_by = $1::int    -- so it is claimed; to say so would invite a walk over all of tasks_claimed
-      and t.claim_version = v.claim_version
+    join mine m on m.position = v.position
+    where (select n from inserted) >= 0    -- afterwards
+      and t.id = any (array(select id from mine))
+      and t.id = m.id
     returning t.id, t.status as new_status, t.available_at, v.*
 ),
 written as (
@@ -84,32 +126,6 @@ kept as (
     set claim_version = excluded.claim_version,
         body          = excluded.body
 ),
-found as materialized (
-    select distinct on (l.host_id, l.url_digest) l.*, a.id as via
-    from unnest($39::int[], $40::int[], $41::uuid[], $42::text[], $43::smallint[], $44::smallint[], $45::text[], $46::text[])
-         as l (position, host_id, url_digest, url, depth, hops, reason, detail)
-    join accepted a on a.position = l.position
-    order by l.host_id, l.url_digest, l.depth, l.hops
-),
-fresh as (
-    insert into tasks (host_id, url_digest, url, depth, hops, via, status, reason, detail)
-    select f.host_id, f.url_digest, f.url, f.depth, f.hops, f.via,
-           case when f.reason is null then 'new' else 'excluded' end::task_status, f.reason, f.detail
-    from found f
-    -- Not left to `on conflict`, which waits for whoever *updates* the row of a known URL: two visits that link to each other would deadlock.
-    -- Lateral with a limit: one index lookup a link, whatever the statistics say.
-    left join lateral (
-        select 1 as known
-        from tasks t
-        where t.host_id = f.host_id
-          and t.url_digest = f.url_digest
-        limit 1
-    ) k on true
-    where k.known is null
-    order by f.host_id, f.url_digest    -- all insert in one order
-    on conflict do nothing
-    returning id
-),
 counted as (
     update worker_counts c
     set done       = c.done       + s.done,
@@ -117,7 +133,7 @@ counted as (
         retried    = c.retried    + s.retried,
         excluded   = c.excluded   + s.excluded,
         bytes      = c.bytes      + s.bytes,
-        discovered = c.discovered + (select count(*) from fresh),
+        discovered = c.discovered + (select n from inserted),
         refused    = c.refused    + cardinality($2::bigint[]) - s.accepted
     from (select count(*) as accepted,
                  count(*) filter (where new_status = 'done') as done,

@@ -116,6 +116,80 @@ async fn finishes_beside_a_claim_of_what_it_links_to(statement: &str) -> bool {
     }
 }
 
+/// Two visits that link to each other's pages, the second of which became a task, was claimed and visited while the finish of the first was
+/// under way: it waits for a new key of a third. Answers the codes of those that failed.
+async fn finishes_that_link_to_each_other(statement: &str) -> Vec<String> {
+    let ground = Ground::new().await;
+    let (one, two) = (ground.worker("one").await, ground.worker("two").await);
+    ground.seed(one, &["https://a.example/"]).await;
+    let first = ground.claim_task(one).await;
+    let host = ground.host("https://a.example/").await;
+    // In the order in which they are inserted.
+    let mut links: Vec<NewLink> = (1..=3)
+        .map(|n| link(host, &format!("https://a.example/{n}")))
+        .collect();
+    links.sort_by_key(|link| *link.digest.as_bytes());
+    let mut third = ground.db.pool.begin().await.unwrap();
+    insert(&mut third, &links[1]).await;
+    let visit = Finish {
+        links: links.clone(),
+        ..done(&first)
+    };
+    let (pool, text) = (ground.db.pool.clone(), statement.to_owned());
+    let ours = tokio::spawn(async move { protocol::finish(&pool, &text, one, &[visit]).await });
+    ground.somebody_waits().await;
+
+    let mut fourth = ground.db.pool.acquire().await.unwrap();
+    insert(&mut fourth, &links[2]).await;
+    drop(fourth);
+    let second = ground.claim_task(two).await;
+    let visit = Finish {
+        links: links[..1].to_vec(),
+        ..done(&second)
+    };
+    let (pool, text) = (ground.db.pool.clone(), statement.to_owned());
+    let theirs = tokio::spawn(async move { protocol::finish(&pool, &text, two, &[visit]).await });
+    ground.two_wait().await;
+    third.rollback().await.unwrap();
+    let ended = [ours.await.unwrap(), theirs.await.unwrap()];
+    let failed = ended.into_iter().filter_map(Result::err);
+    failed
+        .map(|error| {
+            let code = error
+                .as_database_error()
+                .and_then(sqlx::error::DatabaseError::code);
+            code.unwrap_or_default().into_owned()
+        })
+        .collect()
+}
+
+async fn insert(db: &mut sqlx::PgConnection, link: &NewLink) {
+    sqlx::query("insert into tasks (host_id, url, url_digest) values ($1, $2, $3)")
+        .bind(link.host.0)
+        .bind(&link.url)
+        .bind(uuid::Uuid::from(link.digest))
+        .execute(db)
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn two_finishes_do_not_deadlock_over_a_page_that_became_a_task_between() {
+    assert_eq!(
+        finishes_that_link_to_each_other(FINISH).await,
+        Vec::<String>::new()
+    );
+}
+
+#[tokio::test]
+async fn if_tasks_were_done_before_links_are_inserted_two_finishes_would_deadlock() {
+    let statement = replaced(FINISH, "(select n from inserted) >= 0", "true");
+    assert_eq!(
+        finishes_that_link_to_each_other(&statement).await,
+        ["40P01"]
+    );
+}
+
 #[tokio::test]
 async fn a_finish_does_not_wait_for_a_claim_of_a_page_it_links_to() {
     assert!(finishes_beside_a_claim_of_what_it_links_to(FINISH).await);

@@ -104,6 +104,24 @@ impl Ground {
     }
 
     /// What an operator types, or a test that moves a moment.
+    /// Until some statement waits for another.
+    async fn somebody_waits(&self) {
+        self.waiting(1).await;
+    }
+
+    /// Until two statements wait for others.
+    async fn two_wait(&self) {
+        self.waiting(2).await;
+    }
+
+    async fn waiting(&self, sessions: i64) {
+        let sql = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+        let long = tokio::time::Instant::now() + Duration::from_secs(30);
+        while self.number(sql).await < sessions {
+            assert!(tokio::time::Instant::now() < long, "nobody waits");
+        }
+    }
+
     async fn typed(&self, sql: &str) {
         self.db
             .pool
