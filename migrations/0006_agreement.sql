@@ -15,6 +15,43 @@ create table settings (
     constraint settings_pkey primary key (key)
 );
 
+-- Changes a setting that was judged together with those of a version; null if another change came between. A scope comes with its rules, which
+-- take the place of the old ones in the same transaction: rules of one kind must not be read as those of another.
+create function set_setting(new_key text, new_value jsonb, judged_by int, rules text[], hosts text[], sources text[])
+    returns int
+    language plpgsql
+    set search_path from current
+as $$
+declare
+    new_version int;
+begin
+    update crawl
+    set settings_version = settings_version + 1
+    where settings_version = judged_by
+    returning settings_version into new_version;
+    if new_version is null then
+        return null;
+    end if;
+
+    insert into settings (key, value, version)
+    values (new_key, new_value, new_version)
+    on conflict (key) do update
+    set value      = excluded.value,
+        version    = excluded.version,
+        changed_at = now();
+
+    if rules is not null then
+        perform pg_advisory_xact_lock('scope_rules'::regclass::bigint);
+        delete from scope_rules;
+        insert into scope_rules (rule, host, source)
+        select distinct on (n.rule, n.host) n.rule, n.host, n.source
+        from unnest(rules, hosts, sources) as n (rule, host, source)
+        order by n.rule, n.host, n.source desc;    -- seed before redirect
+    end if;
+    return new_version;
+end
+$$;
+
 insert into settings (key, value)
 select 'crawl.scope', to_jsonb(scope)
 from crawl;
@@ -30,10 +67,12 @@ comment on column crawl.paused_at is 'Since when nobody claims anything (pgcrawl
 alter table hosts
     add column priority smallint not null default 1,
     add column pace_ms  int,
+    add column unheld_until timestamptz,
     add constraint hosts_priority_class check (priority between 0 and 2),
     add constraint hosts_pace_positive check (pace_ms > 0);
 
 comment on column hosts.priority is 'Class: 0 before all others, 1 as usual, 2 when nothing else is ready. Orders hosts that are ready; tasks.priority orders within a host.';
+comment on column hosts.unheld_until is 'Until when somebody may fetch from it without a hold (it had no delay when it was claimed): who keeps a delay comes after. null = nobody.';
 comment on column hosts.pace_ms is 'A longer delay that its answers asked for (429, 503 with Retry-After); wears off with each hold that ends well. Not where its delay is 0.';
 
 drop index hosts_ready;

@@ -64,3 +64,60 @@ pub async fn status(pool: &PgPool) -> Result<Status, sqlx::Error> {
         last_activity_at: row.last_activity_at,
     })
 }
+
+/// A row of view `worker_progress`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Worker {
+    /// One process and start.
+    pub worker_id: i32,
+    /// Host name and pid.
+    pub name: String,
+    /// The machine's host name.
+    pub host_name: String,
+    /// Of the program.
+    pub version: String,
+    /// `alive`, `silent` (no heartbeat for longer than it may) or `stopped`.
+    pub state: String,
+    /// When it joined.
+    pub started_at: DateTime<Utc>,
+    /// Its last sign of life.
+    pub heartbeat: DateTime<Utc>,
+    /// When it left, or was declared dead.
+    pub stopped_at: Option<DateTime<Utc>>,
+    /// Visits under way.
+    pub in_flight: i32,
+    /// Over the last minute.
+    pub pages_per_second: f64,
+    /// Visits with an answer.
+    pub done: i64,
+    /// Visits without.
+    pub failed: i64,
+    /// Visits that are to be tried again.
+    pub retried: i64,
+    /// Visits whose lease was lost.
+    pub refused: i64,
+    /// Received.
+    pub bytes: i64,
+}
+
+/// The processes of a crawl, the youngest first, at most 1,000; with `all` those that left, too.
+///
+/// # Errors
+///
+/// The database fails.
+pub async fn workers(pool: &PgPool, all: bool) -> Result<Vec<Worker>, sqlx::Error> {
+    sqlx::query_as!(
+        Worker,
+        r#"select worker_id as "worker_id!", name as "name!", host_name as "host_name!", version as "version!", state as "state!",
+                  started_at as "started_at!", heartbeat as "heartbeat!", stopped_at, coalesce(in_flight, 0) as "in_flight!",
+                  coalesce(pages_per_second, 0)::float8 as "pages_per_second!", coalesce(done, 0) as "done!", coalesce(failed, 0) as "failed!",
+                  coalesce(retried, 0) as "retried!", coalesce(refused, 0) as "refused!", coalesce(bytes, 0) as "bytes!"
+           from worker_progress
+           where $1 or stopped_at is null
+           order by worker_id desc
+           limit 1000"#,
+        all
+    )
+    .fetch_all(pool)
+    .await
+}

@@ -72,7 +72,7 @@ pub struct CrawlFlags {
 
     /// Requests a second in all, at most
     ///
-    /// Of this process. Key politeness.rate, default none.
+    /// Of the whole crawl, over all machines. Key politeness.rate, default none.
     #[arg(long, value_name = "COUNT", help_heading = "Being a good guest")]
     pub rate: Option<String>,
 

@@ -30,6 +30,8 @@ pub mod progress;
 pub mod seeds;
 pub mod sql;
 pub mod status;
+pub mod work;
+pub mod workers;
 
 pub use exit::Exit;
 
@@ -86,10 +88,16 @@ pub struct GlobalFlags {
 pub enum Command {
     /// Crawl from seeds; run again, it goes on
     Crawl(Box<crawl::CrawlArgs>),
+    /// Join a crawl that was begun, on this or any other machine
+    ///
+    /// Give it the same DATABASE_URL. What all machines must agree on (scope, delays, limits, identity) it takes from there.
+    Work(Box<work::WorkArgs>),
     /// Crawl a small site that this program serves itself, and look at the result
     Demo(demo::DemoArgs),
     /// Show how a crawl stands
     Status(status::StatusArgs),
+    /// Show the processes of a crawl
+    Workers(workers::WorkersArgs),
     /// Ask the database, one statement a call
     ///
     /// The table and view names are in docs/SQL.md; `select * from progress` is a beginning.
@@ -111,7 +119,7 @@ pub enum Command {
     /// Database, clock, disk, name look-up, limits of the process, identity. Exit code 1 if something does not work.
     #[cfg(unix)]
     Doctor(doctor::DoctorArgs),
-    /// Show the configuration
+    /// Show the configuration, or change what all machines of a crawl share
     Config(config::ConfigArgs),
 }
 
@@ -146,12 +154,15 @@ pub fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> anyhow::Result<Exit> {
-    let loaded = Layers::new()
+    let layers = Layers::new()
         .file(cli.global.config.as_deref())
         .environment(variables())
         .flags(cli.global.values())
-        .flags(cli.command.flags())
-        .finish()?;
+        .flags(cli.command.flags());
+    let loaded = match cli.command {
+        Command::Crawl(_) | Command::Work(_) => layers.finish_with_the_crawl()?,
+        _ => layers.finish()?,
+    };
     logging::start(&loaded.config.log);
     for warning in &loaded.warnings {
         output::warn(&warning.to_string(), warning.hint.as_deref());
@@ -197,6 +208,8 @@ impl Command {
     fn flags(&self) -> Vec<FlagValue> {
         match self {
             Command::Crawl(args) => args.flags(),
+            Command::Work(args) => args.flags(),
+            Command::Workers(args) => args.flags(),
             Command::Demo(args) => args.flags(),
             Command::Fetch(args) => args.flags(),
             Command::Config(args) => args.flags(),
@@ -215,9 +228,11 @@ impl Command {
     async fn run(self, context: &Context) -> anyhow::Result<Exit> {
         match self {
             Command::Crawl(args) => args.run(context).await,
+            Command::Work(args) => args.run(context).await,
+            Command::Workers(args) => args.run(context).await,
             Command::Demo(args) => args.run(context).await,
             Command::Fetch(args) => args.run(context).await,
-            Command::Config(args) => args.run(context),
+            Command::Config(args) => args.run(context).await,
             Command::Status(args) => args.run(context).await,
             Command::Sql(args) => args.run(context).await,
             #[cfg(unix)]

@@ -44,15 +44,27 @@ impl Complaints<'_> {
     }
 }
 
+/// What a configuration is judged for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standpoint {
+    /// It is complete.
+    Alone,
+    /// A crawl's settings are still to be taken over: whether values go together shows afterwards.
+    BeforeTheCrawl,
+}
+
 /// Returns everything that is wrong with the values, taken alone or together.
-pub(super) fn check(loaded: &Loaded) -> Vec<Problem> {
+pub(super) fn check(loaded: &Loaded, standpoint: Standpoint) -> Vec<Problem> {
     let mut complaints = Complaints {
         loaded,
         found: Vec::new(),
     };
     identity(&mut complaints, &loaded.config);
     bounds(&mut complaints, &loaded.config);
-    times(&mut complaints, &loaded.config);
+    spans(&mut complaints, &loaded.config);
+    if standpoint == Standpoint::Alone {
+        relations(&mut complaints, &loaded.config);
+    }
     addresses(&mut complaints, &loaded.config);
     complaints.found
 }
@@ -194,8 +206,9 @@ fn bounds(complaints: &mut Complaints<'_>, config: &Config) {
     );
 }
 
-/// Spans that must outlast one another.
-fn times(complaints: &mut Complaints<'_>, config: &Config) {
+/// Spans that are too short or too long by themselves.
+fn spans(complaints: &mut Complaints<'_>, config: &Config) {
+    const HOUR: Duration = Duration::from_secs(3600);
     let (fetch, frontier) = (&config.fetch, &config.frontier);
     let mut positive = |key: &str, value: Duration, most: Duration| {
         complaints.unless(
@@ -209,7 +222,6 @@ fn times(complaints: &mut Complaints<'_>, config: &Config) {
             "write a duration with its unit, like \"30s\"",
         );
     };
-    const HOUR: Duration = Duration::from_secs(3600);
     positive("fetch.connect_timeout", fetch.connect_timeout, HOUR);
     positive("fetch.idle_timeout", fetch.idle_timeout, HOUR);
     positive("fetch.total_timeout", fetch.total_timeout, HOUR);
@@ -218,7 +230,20 @@ fn times(complaints: &mut Complaints<'_>, config: &Config) {
     positive("frontier.dead_after", frontier.dead_after, HOUR);
     positive("frontier.recycle_every", frontier.recycle_every, HOUR);
     positive("frontier.hold", frontier.hold, HOUR);
+    complaints.unless(
+        config.politeness.delay <= 24 * HOUR,
+        "politeness.delay",
+        format!(
+            "must be at most a day, is {}",
+            human(config.politeness.delay)
+        ),
+        "a host can have a delay of its own in hosts.delay_ms",
+    );
+}
 
+/// Spans that must outlast one another, and what only goes without a delay.
+fn relations(complaints: &mut Complaints<'_>, config: &Config) {
+    let (fetch, frontier) = (&config.fetch, &config.frontier);
     let mut at_most = |key: &str, value: Duration, limit: Duration, what: &str, hint: &str| {
         complaints.unless(
             value <= limit,
@@ -258,13 +283,6 @@ fn times(complaints: &mut Complaints<'_>, config: &Config) {
         frontier.lease,
         "frontier.lease",
         "what is fetched after it is lost anyway",
-    );
-    at_most(
-        "politeness.delay",
-        config.politeness.delay,
-        24 * HOUR,
-        "a day",
-        "a host can have a delay of its own in hosts.delay_ms",
     );
 
     complaints.unless(

@@ -50,10 +50,11 @@ impl Config {
         }
     }
 
-    /// Returns what the statements of the frontier need to know.
-    pub fn frontier_settings(&self) -> FrontierSettings {
+    /// Returns what the statements of the frontier need to know. `version`: that of the crawl's settings among them.
+    pub fn frontier_settings(&self, version: i32) -> FrontierSettings {
         let frontier = &self.frontier;
         FrontierSettings {
+            version,
             delay: self.politeness.delay,
             lease: frontier.lease,
             heartbeat: frontier.heartbeat,
@@ -117,7 +118,7 @@ mod tests {
         );
         assert_eq!(config.retry_settings(), RetrySettings::default());
         assert_eq!(config.crawl_settings(), CrawlSettings::default());
-        assert_eq!(config.frontier_settings(), FrontierSettings::default());
+        assert_eq!(config.frontier_settings(0), FrontierSettings::default());
         assert_eq!(config.crawl.scope, Default::default());
     }
 }

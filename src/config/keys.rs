@@ -48,7 +48,7 @@ pub const KEYS: &[Key] = keys! {
     shared  crawl.store_bodies
     shared  politeness.delay
     machine politeness.per_host
-    machine politeness.rate
+    shared  politeness.rate
     machine politeness.concurrency
     machine fetch.connect_timeout
     machine fetch.idle_timeout

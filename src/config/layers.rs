@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::check::Standpoint;
 use super::{Config, KEYS, Key, Problem, Problems, nearest};
 
 /// The file that is read from the working directory when none is named.
@@ -26,6 +27,8 @@ pub enum Origin {
     Environment(String),
     /// A flag, with its dashes.
     Flag(&'static str),
+    /// The settings of the crawl that this process takes part in.
+    Crawl,
 }
 
 /// The value that a flag gives a key.
@@ -40,7 +43,7 @@ pub struct FlagValue {
 }
 
 /// A checked configuration that knows where each value came from.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Loaded {
     /// The values.
     pub config: Config,
@@ -227,6 +230,20 @@ impl Layers {
     ///
     /// Everything that was found wrong with any layer or with their sum.
     pub fn finish(self) -> Result<Loaded, Problems> {
+        self.end(Standpoint::Alone)
+    }
+
+    /// The same for a process that takes part in a crawl: what it leaves out is the crawl's, and is checked when that is known
+    /// ([`Loaded::agree`]).
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong whatever the crawl has.
+    pub fn finish_with_the_crawl(self) -> Result<Loaded, Problems> {
+        self.end(Standpoint::BeforeTheCrawl)
+    }
+
+    fn end(self, standpoint: Standpoint) -> Result<Loaded, Problems> {
         let Layers {
             config,
             origins,
@@ -238,7 +255,7 @@ impl Layers {
             warnings,
             origins,
         };
-        problems.extend(super::check::check(&loaded));
+        problems.extend(super::check::check(&loaded, standpoint));
         if problems.is_empty() {
             Ok(loaded)
         } else {
@@ -259,6 +276,18 @@ impl FlagValue {
 }
 
 impl Loaded {
+    /// Checks that the values go together.
+    pub(super) fn check(&self) -> Result<(), Problems> {
+        match super::check::check(self, Standpoint::Alone) {
+            problems if problems.is_empty() => Ok(()),
+            problems => Err(Problems(problems)),
+        }
+    }
+
+    pub(super) fn set_origin(&mut self, path: String, origin: Origin) {
+        self.origins.insert(path, origin);
+    }
+
     /// Returns where the value of `section.name` came from.
     pub fn origin(&self, path: &str) -> &Origin {
         self.origins.get(path).unwrap_or(&Origin::Default)
@@ -272,6 +301,7 @@ impl fmt::Display for Origin {
             Origin::File(path, line) => write!(f, "{}:{line}", path.display()),
             Origin::Environment(name) => f.write_str(name),
             Origin::Flag(flag) => f.write_str(flag),
+            Origin::Crawl => f.write_str("the crawl"),
         }
     }
 }

@@ -17,6 +17,7 @@ use secrecy::SecretString;
 use crate::fetch::Resolver;
 use crate::scope::ScopeKind;
 
+mod agreed;
 mod check;
 mod compose;
 mod contact;
@@ -26,6 +27,7 @@ mod layers;
 mod problem;
 mod setting;
 
+pub use agreed::{AgreementError, Difference, judge};
 pub use contact::{Advice, SeedSites, advise};
 pub use keys::{KEYS, Key};
 pub use layers::{FILE_NAME, FlagValue, Layers, Loaded, Origin};
@@ -97,7 +99,7 @@ pub struct Politeness {
     pub delay: Duration,
     /// In flight per host, where the delay is zero.
     pub per_host: u32,
-    /// Requests a second of this process in all.
+    /// Requests a second of the whole crawl, over all machines.
     pub rate: Option<f64>,
     /// In flight in all.
     pub concurrency: usize,

@@ -13,13 +13,13 @@ use quick_cache::{Weighter, sync::Cache};
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::{CrawlSettings, licence::Licence, tally::Tally};
+use super::{CrawlSettings, licence::Licence, rate::Turns, tally::Tally};
 use crate::{
     canon::{HostKey, PageUrl},
     clock::Boottime,
     fetch::Fetcher,
     frontier::{Frontier, FrontierError, ScopeRule},
-    politeness::{Ceilings, Limits},
+    politeness::{Ceilings, Limits, Permit},
     robots::{Robots, Verdict},
     scope::{Decision, Reason, Scope},
 };
@@ -34,9 +34,13 @@ pub(super) struct Context {
     pub(super) frontier: Frontier,
     pub(super) fetcher: Fetcher,
     pub(super) ceilings: Ceilings,
+    /// Where the crawl has a rate: turns in it.
+    pub(super) turns: Option<Turns>,
+    /// Processes in the crawl, as far as is known.
+    pub(super) workers: AtomicUsize,
     pub(super) licence: Arc<Licence>,
     pub(super) rules: Arc<ScopeRules>,
-    pub(super) tally: Tally,
+    pub(super) tally: Arc<Tally>,
     /// Ends fetches under way.
     pub(super) abort: CancellationToken,
     /// Told when a finish made new tasks, so that the next claim need not wait.
@@ -74,9 +78,10 @@ impl Context {
         fetcher: Fetcher,
         licence: Arc<Licence>,
         rules: Arc<ScopeRules>,
+        tally: Arc<Tally>,
+        turns: Option<Turns>,
     ) -> Context {
         let limits = Limits {
-            rate: settings.rate,
             per_host: u32::try_from(settings.per_host).unwrap_or(u32::MAX),
             concurrency: settings.concurrency,
         };
@@ -88,7 +93,9 @@ impl Context {
             ceilings: Ceilings::new(&limits),
             licence,
             rules,
-            tally: Tally::default(),
+            tally,
+            turns,
+            workers: AtomicUsize::new(1),
             abort: CancellationToken::new(),
             fresh: Notify::new(),
             hungry: Notify::new(),
@@ -97,6 +104,15 @@ impl Context {
             room: Arc::new(Semaphore::new(super::commit::ROOM_KIB as usize)),
             robots: Cache::with_weighter(ROBOTS_HOSTS, ROBOTS_BYTES, ByBytes),
         }
+    }
+
+    /// Waits for leave to make a request: a free flight, then a turn in the crawl's rate.
+    pub(super) async fn leave_to_ask(&self) -> Permit {
+        let permit = self.ceilings.permit().await;
+        if let Some(turns) = &self.turns {
+            turns.next().await;
+        }
+        permit
     }
 
     /// Whether a fetch of the longest duration fits before this deadline.

@@ -11,6 +11,16 @@ pub struct Stop {
     pub abort: CancellationToken,
 }
 
+/// Until when a run goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Until {
+    /// Nothing is left to do anywhere.
+    #[default]
+    Finished,
+    /// It is told to stop: with nothing to do it waits for more.
+    Stopped,
+}
+
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -20,4 +30,6 @@ pub enum End {
     Limit,
     /// It was told to stop.
     Interrupted,
+    /// The crawl's settings changed: it is to be joined anew, under those.
+    Resettled,
 }

@@ -7,6 +7,7 @@
 //! | `visit`, `read` | one task's journey: robots, permit, fetch, extract, judge |
 //! | `robots` | robots.txt of a held host |
 //! | `commit` | batches of visits become rows, each batch by one statement |
+//! | `rate` | turns in the rate of the whole crawl |
 //! | `letting_go` | gives tasks back, releases hosts |
 //! | `licence` | the heartbeat, and until when this process may fetch |
 //! | `upkeep` | due retries, lost leases, dead neighbours, counts |
@@ -21,6 +22,7 @@ mod ending;
 mod identity;
 mod letting_go;
 mod licence;
+mod rate;
 mod read;
 mod robots;
 mod settings;
@@ -31,11 +33,14 @@ mod upkeep;
 mod visit;
 
 pub use context::ScopeRules;
-pub use ending::{End, Stop};
+pub use ending::{End, Stop, Until};
 pub use settings::CrawlSettings;
 pub use tally::{Counts, HostTally, Tally};
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -60,6 +65,19 @@ pub struct Crawl {
     me: Identity,
     alive: CancellationToken,
     heartbeat: tokio::task::JoinHandle<()>,
+    line: std::sync::Mutex<Option<rate::Line>>,
+}
+
+/// What a process works with.
+pub struct Hands {
+    /// For all but the heartbeat.
+    pub frontier: Frontier,
+    /// A frontier on connections of its own, for the heartbeat, which nothing may hold up.
+    pub heart: Frontier,
+    /// How pages are got.
+    pub fetcher: Fetcher,
+    /// Those that `fetcher` asks about private addresses.
+    pub rules: Arc<ScopeRules>,
 }
 
 /// What a run came to.
@@ -76,19 +94,22 @@ pub struct Summary {
 }
 
 impl Crawl {
-    /// Joins the crawl of a database, under the settings that it agreed on. `heart` is a frontier on connections of its own, for the heartbeat, which
-    /// nothing may hold up. `rules` are those that `fetcher` asks about private addresses.
+    /// Joins the crawl of a database, under the settings that it agreed on. What it does is added to `tally`.
     ///
     /// # Errors
     ///
     /// The database fails.
     pub async fn join(
         settings: CrawlSettings,
-        frontier: Frontier,
-        heart: Frontier,
-        fetcher: Fetcher,
-        rules: Arc<ScopeRules>,
+        hands: Hands,
+        tally: Arc<Tally>,
     ) -> Result<Crawl, FrontierError> {
+        let Hands {
+            frontier,
+            heart,
+            fetcher,
+            rules,
+        } = hands;
         let me = identity::identity();
         let sent = Boottime::now();
         let worker = frontier.join(&me).await?;
@@ -101,7 +122,10 @@ impl Crawl {
             alive.clone(),
         ));
         rules.refresh(&frontier).await?;
-        let cx = Arc::new(Context::new(settings, frontier, fetcher, licence, rules));
+        let (turns, line) = settings.rate.map(|_| rate::Turns::new()).unzip();
+        let cx = Arc::new(Context::new(
+            settings, frontier, fetcher, licence, rules, tally, turns,
+        ));
         upkeep::recycle(&cx, &me).await?;
         Ok(Crawl {
             cx,
@@ -109,6 +133,7 @@ impl Crawl {
             me,
             alive,
             heartbeat,
+            line: std::sync::Mutex::new(line),
         })
     }
 
@@ -147,11 +172,6 @@ impl Crawl {
         self.cx.frontier.ending().await
     }
 
-    /// The counts of this process, to be read while it runs.
-    pub fn watch(&self) -> Watch {
-        Watch(Arc::clone(&self.cx))
-    }
-
     /// Crawls until nothing is left to do, a limit is reached, or it is told to stop. Leaves nothing to repair.
     ///
     /// # Errors
@@ -180,8 +200,23 @@ impl Crawl {
         );
         let upkeep = report_trouble(
             dispatcher.reporter(),
-            upkeep::run(Arc::clone(&self.cx), self.me.clone(), ended.clone()),
+            upkeep::run(
+                Arc::clone(&self.cx),
+                self.me.clone(),
+                dispatcher.reporter(),
+                ended.clone(),
+            ),
         );
+        let turns = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let turns = { turns }
+            .take()
+            .zip(self.cx.settings.rate)
+            .map(|(line, rate)| {
+                report_trouble(
+                    dispatcher.reporter(),
+                    rate::run(self.cx.frontier.clone(), rate, line, ended.clone()),
+                )
+            });
         let end = dispatcher.run(stop).await;
         // The dispatcher is gone and its channels closed: what is in them is still written.
         tracker.close();
@@ -189,6 +224,9 @@ impl Crawl {
         let _ = tokio::join!(commit, letting_go);
         ended.cancel();
         let _ = upkeep.await;
+        if let Some(turns) = turns {
+            let _ = turns.await;
+        }
         let end = match end? {
             // The limit may have been just what there was.
             End::Limit if self.cx.frontier.finished().await? => End::Finished,
@@ -196,7 +234,7 @@ impl Crawl {
         };
         let ending = match end {
             End::Finished => Some(self.cx.frontier.ending().await?),
-            End::Limit | End::Interrupted => None,
+            End::Limit | End::Interrupted | End::Resettled => None,
         };
         Ok(Summary {
             end,
@@ -216,17 +254,6 @@ impl Crawl {
         if let Err(error) = self.heart.leave(self.cx.licence.worker()).await {
             tracing::warn!(%error, "the database could not be told that this process leaves");
         }
-    }
-}
-
-/// A look at a running crawl.
-#[derive(Clone)]
-pub struct Watch(Arc<Context>);
-
-impl Watch {
-    /// What this process did so far.
-    pub fn tally(&self) -> &Tally {
-        &self.0.tally
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) async fn ask(
     deadline: Boottime,
 ) -> RobotsNews {
     let asking = async {
-        let _permit = cx.ceilings.permit().await;
+        let _permit = cx.leave_to_ask().await;
         if !cx.fits(deadline) || !cx.licensed() {
             return None;
         }

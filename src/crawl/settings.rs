@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::Until;
 use crate::schedule::RetrySettings;
 
 /// How one process crawls. What all machines must agree on and the statements need is in
@@ -12,10 +13,12 @@ pub struct CrawlSettings {
     pub concurrency: usize,
     /// Fetches under way at once on a host without a delay. Default 1.
     pub per_host: usize,
-    /// Requests a second, to all hosts together; `None`: no ceiling.
+    /// Requests a second of the whole crawl, over all machines and hosts; `None`: no ceiling.
     pub rate: Option<f64>,
     /// Longest duration of a visit's fetch, hops and waits included. The lease must be at least twice as long. Default 60 s.
     pub visit_budget: Duration,
+    /// Until when this run goes on. Default: until nothing is left to do.
+    pub until: Until,
     /// Pages this run fetches at most; `None`: no limit.
     pub max_pages: Option<u64>,
     /// How long this run lasts at most; `None`: no limit.
@@ -45,6 +48,7 @@ impl Default for CrawlSettings {
             per_host: 1,
             rate: None,
             visit_budget: Duration::from_secs(60),
+            until: Until::default(),
             max_pages: None,
             max_duration: None,
             max_hops: 10,

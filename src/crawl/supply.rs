@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
+    Until,
     context::Context,
     stock::{Arrival, Rules, Stocked},
 };
@@ -50,7 +51,10 @@ pub(super) async fn claim(
         } else {
             Some(Duration::ZERO)
         };
-        let finished = idle && cx.uncommitted() == 0 && cx.frontier.finished().await?;
+        let finished = idle
+            && cx.settings.until == Until::Finished
+            && cx.uncommitted() == 0
+            && cx.frontier.finished().await?;
         return Ok(Supply {
             worker,
             arrivals: Vec::new(),

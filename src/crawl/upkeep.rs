@@ -1,27 +1,32 @@
 //! What every process does beside the crawl, so that nothing stays lost whoever dies.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
-use tokio::time::Instant;
+use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{context::Context, identity};
+use super::{context::Context, dispatch::Event, identity};
 use crate::frontier::{FrontierError, Identity};
 
 /// How often due retries are looked for: an index probe.
 const PROMOTE_EVERY: Duration = Duration::from_secs(1);
 
-/// How often the counts are folded, the report is written and new rules of the scope are learnt.
+/// How often the counts are folded, the report is written, and new rules, settings and a pause are looked for.
 const FOLD_EVERY: Duration = Duration::from_secs(2);
 
 /// Runs until told to stop. Trouble that lasts longer than the frontier's patience ends it.
 pub(super) async fn run(
     cx: Arc<Context>,
     me: Identity,
+    events: mpsc::UnboundedSender<Event>,
     stop: CancellationToken,
 ) -> Result<(), FrontierError> {
     let mut next = Instant::now();
     let (mut fold_at, mut recycle_at) = (next, next);
+    let mut paused = false;
     while !stop.is_cancelled() {
         let now = Instant::now();
         if now >= recycle_at {
@@ -38,6 +43,7 @@ pub(super) async fn run(
                 .report(cx.licence.worker(), cx.tally.report())
                 .await?;
             cx.rules.refresh(&cx.frontier).await?;
+            paused = look(&cx, &events, paused).await?;
             fold_at = now + FOLD_EVERY;
         }
         next += PROMOTE_EVERY.min(cx.settings.recycle_every);
@@ -51,6 +57,32 @@ pub(super) async fn run(
     cx.frontier
         .report(cx.licence.worker(), cx.tally.report())
         .await
+}
+
+/// Hears of a pause and of settings that changed. Answers whether the crawl is paused. Until then nothing is claimed by what was before: the
+/// claim itself looks.
+async fn look(
+    cx: &Context,
+    events: &mpsc::UnboundedSender<Event>,
+    was_paused: bool,
+) -> Result<bool, FrontierError> {
+    let Some(standing) = cx.frontier.standing().await? else {
+        return Ok(false);
+    };
+    cx.workers.store(standing.workers, Ordering::Relaxed);
+    if standing.version != cx.frontier.settings().version {
+        // A dispatcher that is gone needs no news.
+        let _ = events.send(Event::Resettled);
+    }
+    match (was_paused, standing.paused) {
+        (false, true) => tracing::info!("the crawl is paused; `pgcrawl resume` lets it go on"),
+        (true, false) => {
+            tracing::info!("the crawl goes on");
+            cx.fresh.notify_one();
+        }
+        _ => {}
+    }
+    Ok(standing.paused)
 }
 
 /// The dead of this machine are known at once; the others by their heartbeat.

@@ -155,7 +155,7 @@ async fn visit(cx: &Context, job: Job) -> Ended {
         true => Some(cx.ceilings.host_permit(url.host()).await),
         false => None,
     };
-    let permit = cx.ceilings.permit().await;
+    let permit = cx.leave_to_ask().await;
     if !cx.fits(deadline) || !cx.licensed() {
         return Ended::NotBegun;
     }

@@ -28,6 +28,8 @@ pub struct Standing {
     pub version: i32,
     /// Whether an operator paused the crawl.
     pub paused: bool,
+    /// Processes in it.
+    pub workers: usize,
 }
 
 impl Frontier {
@@ -76,13 +78,36 @@ impl Frontier {
         }))
     }
 
-    /// Changes a setting that was judged together with those of this version. Answers the new version; `None` where another change came
-    /// between.
-    pub async fn set(&self, key: &str, value: &Value, version: i32) -> Result<Option<i32>> {
-        run!(self, "set_setting", async |db| {
-            sqlx::query_file_scalar!("src/frontier/sql/set_setting.sql", key, value, version)
-                .fetch_optional(db)
-                .await
+    /// Changes a setting that was judged together with those of this version. A new scope comes with its rules (rule, host name, source).
+    /// Answers the new version; `None` where another change came between.
+    ///
+    /// One try: repeated after a lost answer, it would not know its own change from another's.
+    pub async fn set(
+        &self,
+        key: &str,
+        value: &Value,
+        version: i32,
+        rules: Option<&[(String, String, &'static str)]>,
+    ) -> std::result::Result<Option<i32>, sqlx::Error> {
+        let column = |part: fn(&(String, String, &'static str)) -> String| {
+            rules.map(|rules| rules.iter().map(part).collect::<Vec<_>>())
+        };
+        let texts = column(|rule| rule.0.clone());
+        let hosts = column(|rule| rule.1.clone());
+        let sources = column(|rule| rule.2.to_owned());
+        let (texts, hosts, sources) = (texts.as_deref(), hosts.as_deref(), sources.as_deref());
+        once!(self, async |db| {
+            sqlx::query_file_scalar!(
+                "src/frontier/sql/set_setting.sql",
+                key,
+                value,
+                version,
+                texts,
+                hosts,
+                sources
+            )
+            .fetch_one(db)
+            .await
         })
     }
 
@@ -96,6 +121,7 @@ impl Frontier {
         Ok(row.map(|row| Standing {
             version: row.settings_version,
             paused: row.paused,
+            workers: usize::try_from(row.workers).unwrap_or_default(),
         }))
     }
 }

@@ -67,7 +67,8 @@ impl Frontier {
                 &ago,
                 answered,
                 ms(self.settings().delay),
-                took
+                took,
+                ms(self.settings().lease)
             )
             .fetch_all(db)
             .await

@@ -32,6 +32,18 @@ impl Frontier {
         })
     }
 
+    /// URLs of seeds, and of what they redirected to (`false`), among the next tasks above an id; with the last id that was looked at, `None`
+    /// at the end.
+    pub async fn roots_after(&self, id: i64) -> Result<(Option<i64>, Vec<(String, bool)>)> {
+        const LOOK_AT: i32 = 50_000;
+        let row = run!(self, "roots_after", async |db| {
+            sqlx::query_file!("src/frontier/sql/roots_after.sql", id, LOOK_AT)
+                .fetch_one(db)
+                .await
+        })?;
+        Ok((row.last, row.urls.into_iter().zip(row.seeds).collect()))
+    }
+
     /// Rules with an id above this one, in order, at most 10,000: ask again from the last while it answers that many.
     pub async fn rules_after(&self, id: i32) -> Result<Vec<ScopeRule>> {
         run!(self, "rules_after", async |db| {

@@ -12,7 +12,7 @@
 //! | ceiling | unit | guard |
 //! |---|---|---|
 //! | `concurrency` | visits in flight, in all | [`Permit`] |
-//! | `rate` | requests a second, in all | the wait inside [`Ceilings::permit`] |
+//! | [`Rate`] | requests a second, within the time that the whole crawl's rate leaves to this process | the wait |
 //! | `per_host` | in flight to one host whose delay is 0 | [`HostPermit`] |
 //!
 //! A host with a delay is held by one worker, who fetches one page at a time: it needs no
@@ -38,15 +38,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub use host::HostPermit;
 use host::Hosts;
-use rate::Rate;
+pub use rate::Rate;
 
 use crate::canon::HostKey;
 
 /// The ceilings of one process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
-    /// Requests a second, to all hosts together. Default none: no ceiling.
-    pub rate: Option<f64>,
     /// Requests in flight to one host whose delay is 0, at least 1. Default 1.
     pub per_host: u32,
     /// Visits in flight, at least 1. Default 64.
@@ -56,7 +54,6 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
-            rate: None,
             per_host: 1,
             concurrency: 64,
         }
@@ -72,33 +69,27 @@ pub struct Ceilings {
 #[derive(Debug)]
 struct Inner {
     flights: Arc<Semaphore>,
-    rate: Option<Rate>,
     hosts: Hosts,
 }
 
 impl Ceilings {
-    /// Ceilings at these limits; zeros count as 1, and a rate that is not above zero as none.
+    /// Ceilings at these limits; zeros count as 1.
     pub fn new(limits: &Limits) -> Ceilings {
         let flights = limits.concurrency.clamp(1, Semaphore::MAX_PERMITS);
         Ceilings {
             inner: Arc::new(Inner {
                 flights: Arc::new(Semaphore::new(flights)),
-                rate: limits.rate.and_then(Rate::new),
                 hosts: Hosts::new(limits.per_host.max(1)),
             }),
         }
     }
 
-    /// Waits for leave to make a request: for a free flight, then for the rate.
+    /// Waits for leave to make a request: for a free flight.
     pub async fn permit(&self) -> Permit {
         let flight = Arc::clone(&self.inner.flights).acquire_owned().await;
-        let permit = Permit {
+        Permit {
             _flight: flight.expect("the semaphore is never closed"),
-        };
-        if let Some(rate) = &self.inner.rate {
-            rate.wait().await;
         }
-        permit
     }
 
     /// Waits until fewer than `per_host` requests to this host are in flight. For hosts whose delay

@@ -1,4 +1,4 @@
-//! Requests a second, in all.
+//! Requests a second of one process.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const BURST_SECONDS: f64 = 0.1;
 
 /// A steady rate, first come first served.
 #[derive(Debug)]
-pub(super) struct Rate {
+pub struct Rate {
     limiter: RateLimiter<NotKeyed, InMemoryState, TokioClock, NoOpMiddleware<Duration>>,
     clock: TokioClock,
     /// Held while waiting: only the first in line sleeps, and none overtakes it.
@@ -25,7 +25,7 @@ pub(super) struct Rate {
 
 impl Rate {
     /// `rate` requests a second; none unless it is above zero and not absurdly small.
-    pub(super) fn new(rate: f64) -> Option<Rate> {
+    pub fn new(rate: f64) -> Option<Rate> {
         let period = Duration::try_from_secs_f64(rate.recip()).ok()?;
         // Above a billion a second there is no period left, and nothing to limit.
         let quota = Quota::with_period(period)?;
@@ -44,7 +44,7 @@ impl Rate {
     }
 
     /// Waits for the next request's turn.
-    pub(super) async fn wait(&self) {
+    pub async fn wait(&self) {
         let _turn = self.line.lock().await;
         while let Err(early) = self.limiter.check() {
             sleep(early.wait_time_from(self.clock.now())).await;

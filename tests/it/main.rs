@@ -11,6 +11,7 @@ mod embedded;
 mod fetch;
 mod floors;
 mod frontier;
+mod joining;
 mod processes;
 mod readme;
 mod scale;

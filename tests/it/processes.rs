@@ -235,19 +235,6 @@ async fn an_empty_seed_file_is_an_error() {
 }
 
 #[tokio::test]
-async fn another_scope_than_the_first_start_chose_is_refused_and_named() {
-    let site = Site::builder().page("/", "").start().await;
-    let db = TestDb::new().await;
-    run(&db, &["crawl", &site.url("/"), "--delay", "0s"]).await;
-    let (code, said) = ended(&run(&db, &["crawl", &site.url("/"), "--scope", "prefix"]).await);
-    assert_eq!(code, 1, "{said}");
-    assert!(
-        said.contains("scope host") && said.contains("prefix"),
-        "{said}"
-    );
-}
-
-#[tokio::test]
 async fn a_crawl_of_several_sites_without_a_contact_is_refused_before_any_request() {
     let db = TestDb::new().await;
     let arguments = ["crawl", "http://one.example/", "http://two.example/"];

@@ -1,10 +1,12 @@
-//! `pgcrawl config show`: the values in force and where each came from.
+//! `pgcrawl config`: the values in force and where each came from; what a crawl has agreed on.
 
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Context, Exit, output};
+use super::{Context, Exit, database, output};
 use crate::config::{FlagValue, KEYS};
+
+mod agreed;
 
 /// Flags of `config`.
 #[derive(Debug, Args)]
@@ -23,20 +25,59 @@ enum ConfigCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Print what all machines of a crawl agreed on
+    ///
+    /// The keys that config/default.toml marks as shared, as the crawl's database has them.
+    Agreed {
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
+
+        #[command(flatten)]
+        database: database::DatabaseArgs,
+    },
+    /// Change a value for all machines of a crawl
+    ///
+    /// They follow within seconds: what is in flight is finished, and nothing is claimed under the old value from the moment
+    /// of the change. A new scope counts for links that are found from then on.
+    Set {
+        /// `section.name`, one that config/default.toml marks as shared
+        key: String,
+
+        /// As in pgcrawl.toml; a text needs no quotes
+        value: String,
+
+        #[command(flatten)]
+        database: database::DatabaseArgs,
+    },
 }
 
 impl ConfigArgs {
     pub(super) fn flags(&self) -> Vec<FlagValue> {
-        Vec::new()
+        match &self.command {
+            ConfigCommand::Show { .. } => Vec::new(),
+            ConfigCommand::Agreed { database, .. } | ConfigCommand::Set { database, .. } => {
+                database.flags()
+            }
+        }
     }
 
-    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let ConfigCommand::Show { json } = self.command;
-        output::print(if json {
-            as_json(context)?
-        } else {
-            as_toml(context)
-        })?;
+    pub(super) async fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        match self.command {
+            ConfigCommand::Show { json } => output::print(if json {
+                as_json(context)?
+            } else {
+                as_toml(context)
+            })?,
+            ConfigCommand::Agreed { json, database } => {
+                agreed::show(context, &database, json).await?;
+            }
+            ConfigCommand::Set {
+                key,
+                value,
+                database,
+            } => agreed::set(context, &database, &key, &value).await?,
+        }
         Ok(Exit::Finished)
     }
 }

@@ -12,13 +12,15 @@ use super::{
     seeds::Source,
 };
 use crate::config::FlagValue;
+use crate::crawl::Until;
 
 mod advice;
+mod agree;
 mod run;
 mod signals;
 mod summary;
 
-pub(super) use run::{Order, crawl};
+pub(super) use run::{Begin, Order, crawl};
 
 /// Flags of `crawl`.
 #[derive(Debug, Args)]
@@ -73,12 +75,15 @@ impl CrawlArgs {
         };
         let opened = database::open(&self.database, context, missing).await?;
         let order = Order {
-            sources,
-            refresh: self.refresh,
+            begin: Begin::Seeds {
+                sources,
+                refresh: self.refresh,
+            },
+            until: Until::Finished,
             quiet: context.quiet,
             crawl: self.database.crawl.clone(),
         };
-        let ended = crawl(&context.loaded.config, &opened, order).await;
+        let ended = crawl(&context.loaded, &opened, order).await;
         opened.close().await?;
         ended
     }

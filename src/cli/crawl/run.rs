@@ -1,4 +1,4 @@
-//! One crawl of this process, from an open database to an exit code. `crawl` and `demo` share it.
+//! One crawl of this process, from an open database to an exit code. `crawl`, `work` and `demo` share it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,9 +10,10 @@ use super::super::database::{Opened, hinted_db};
 use super::super::output::{self, WithHint};
 use super::super::progress::{Progress, ProgressLine};
 use super::super::seeds::{self, Source};
+use super::agree::{self, Terms};
 use super::{advice, signals, summary};
-use crate::config::Config;
-use crate::crawl::{Crawl, ScopeRules, Stop, Watch};
+use crate::config::{Config, Loaded};
+use crate::crawl::{Crawl, End, Hands, ScopeRules, Stop, Summary, Tally, Until};
 use crate::db::{self, DbSettings};
 use crate::fetch::{Fetcher, PrivateGuard, ProxyEnvironment};
 use crate::frontier::{Frontier, FrontierError};
@@ -21,23 +22,36 @@ use crate::status;
 
 /// What is to be crawled.
 pub(in crate::cli) struct Order {
-    /// Where its seeds come from; none: it goes on.
-    pub(in crate::cli) sources: Vec<Source>,
-    /// Whether what is done or failed is visited again.
-    pub(in crate::cli) refresh: bool,
+    /// How it begins.
+    pub(in crate::cli) begin: Begin,
+    /// Until when it goes on.
+    pub(in crate::cli) until: Until,
     /// Whether neither progress nor summary is shown.
     pub(in crate::cli) quiet: bool,
     /// The crawl's name as typed, for the words that say what to type next.
     pub(in crate::cli) crawl: Option<String>,
 }
 
+/// How a process comes to a crawl.
+pub(in crate::cli) enum Begin {
+    /// It begins the crawl if nobody did, and brings seeds.
+    Seeds {
+        /// Where they come from; none: the crawl goes on.
+        sources: Vec<Source>,
+        /// Whether what is done or failed is visited again.
+        refresh: bool,
+    },
+    /// It joins a crawl, and waits for one that was not begun.
+    Join,
+}
+
 /// Joins the crawl of a database, adds the seeds, and crawls until it ends or is told to.
 ///
 /// # Errors
 ///
-/// Seeds that cannot be read, a contact that is missing, a database that will not do.
+/// Seeds that cannot be read, a contact that is missing, settings that are not the crawl's, a database that will not do.
 pub(in crate::cli) async fn crawl(
-    config: &Config,
+    loaded: &Loaded,
     opened: &Opened,
     order: Order,
 ) -> anyhow::Result<Exit> {
@@ -48,77 +62,173 @@ pub(in crate::cli) async fn crawl(
         &DbSettings {
             max_connections: 1,
             application_name: "pgcrawl heartbeat".to_owned(),
-            ..config.db_settings()
+            ..loaded.config.db_settings()
         },
     )
     .await
     .map_err(hinted_db)?;
-    let crawl = join(config, &pool, &heart).await?;
-    let ended = with(config, &pool, &crawl, order).await;
-    // Also after an error: what this process had claimed is open again at once.
-    crawl.leave().await;
-    heart.close().await;
-    pool.close().await;
+    let session = Session {
+        loaded,
+        pool,
+        heart,
+        tally: Arc::default(),
+        stop: Stop::default(),
+        began: Instant::now(),
+        until: order.until,
+    };
+    let ended = session.run(order).await;
+    session.heart.close().await;
+    session.pool.close().await;
     ended
 }
 
-async fn join(config: &Config, pool: &PgPool, heart: &PgPool) -> anyhow::Result<Crawl> {
-    let scope = config.crawl.scope;
-    let rules = ScopeRules::new(Scope::new(scope, config.trap_limits()));
-    let guard = {
-        let rules = Arc::clone(&rules);
-        PrivateGuard::new(move |host| rules.names(host))
-    };
-    let environment = ProxyEnvironment::read(|name| std::env::var(name).ok());
-    let fetcher = Fetcher::new(config.fetch_settings(environment), guard)?;
-    let joined = Crawl::join(
-        config.crawl_settings(),
-        Frontier::new(pool.clone(), config.frontier_settings()),
-        Frontier::new(heart.clone(), config.frontier_settings()),
-        fetcher,
-        rules,
-    )
-    .await;
-    match joined {
-        Err(error @ FrontierError::Differs { .. }) => Err(error).hint(
-            "what all machines of a crawl share is decided by its first start; \
-             take the same, or begin another crawl with --crawl NAME",
-        ),
-        other => Ok(other?),
+/// What stays the same when the crawl's settings change.
+struct Session<'a> {
+    loaded: &'a Loaded,
+    pool: PgPool,
+    heart: PgPool,
+    tally: Arc<Tally>,
+    stop: Stop,
+    began: Instant,
+    until: Until,
+}
+
+impl Session<'_> {
+    async fn run(&self, order: Order) -> anyhow::Result<Exit> {
+        let watching = signals::Watching::default();
+        let mut terms = match order.begin {
+            Begin::Seeds { .. } => agree::open(&self.pool, self.loaded).await?,
+            Begin::Join => {
+                watching.start(&self.stop, self.loaded.config.shutdown.grace);
+                match agree::wait(&self.pool, self.loaded, &self.stop).await? {
+                    Some(terms) => terms,
+                    None => return Ok(Exit::Interrupted),
+                }
+            }
+        };
+        let mut begin = Some(order.begin);
+        let mut progress = None;
+        loop {
+            let config = &terms.loaded.config;
+            let crawl = self.join(&terms).await?;
+            let begun = match begin.take() {
+                Some(begin) => self.begin(config, &crawl, begin, order.quiet).await,
+                None => Ok(None),
+            };
+            let run = match begun {
+                Ok(None) => {
+                    watching.start(&self.stop, config.shutdown.grace);
+                    progress.get_or_insert_with(|| {
+                        Abort(tokio::spawn(show_progress(
+                            self.pool.clone(),
+                            Arc::clone(&self.tally),
+                            order.quiet,
+                        )))
+                    });
+                    Some(crawl.run(self.stop.clone()).await)
+                }
+                Ok(Some(_)) | Err(_) => None,
+            };
+            // Also after an error: what this process had claimed is open again at once.
+            crawl.leave().await;
+            let summary = match run {
+                None => return begun.map(|exit| exit.unwrap_or(Exit::Finished)),
+                Some(Ok(summary)) => summary,
+                Some(Err(error)) => {
+                    drop(progress);
+                    return lost(error);
+                }
+            };
+            if summary.end == End::Resettled && !self.stop.drain.is_cancelled() {
+                terms = agree::follow(&self.pool, self.loaded).await?;
+                continue;
+            }
+            drop(progress);
+            return Ok(self
+                .end(summary, &order.quiet, order.crawl.as_deref())
+                .await);
+        }
+    }
+
+    /// What is done once, before the first run. Answers an exit code where there is nothing to run for.
+    async fn begin(
+        &self,
+        config: &Config,
+        crawl: &Crawl,
+        begin: Begin,
+        quiet: bool,
+    ) -> anyhow::Result<Option<Exit>> {
+        let refresh = match begin {
+            Begin::Seeds { sources, refresh } => {
+                add_seeds(crawl, sources).await?;
+                refresh
+            }
+            Begin::Join => false,
+        };
+        advice::contact(config, crawl).await?;
+        if !config.crawl.obey_robots {
+            output::warn(
+                "robots.txt is neither fetched nor obeyed",
+                Some("for sites of your own only"),
+            );
+        }
+        if refresh {
+            let refreshed = crawl.refresh().await?;
+            output::say(format_args!("{refreshed} tasks are to be visited again"));
+        }
+        if self.until == Until::Finished && crawl.is_finished().await? {
+            return nothing_open(&self.pool, crawl, quiet).await.map(Some);
+        }
+        Ok(None)
+    }
+
+    async fn join(&self, terms: &Terms) -> anyhow::Result<Crawl> {
+        let config = &terms.loaded.config;
+        let rules = ScopeRules::new(Scope::new(config.crawl.scope, config.trap_limits()));
+        let guard = {
+            let rules = Arc::clone(&rules);
+            PrivateGuard::new(move |host| rules.names(host))
+        };
+        let environment = ProxyEnvironment::read(|name| std::env::var(name).ok());
+        let fetcher = Fetcher::new(config.fetch_settings(environment), guard)?;
+        let frontier = config.frontier_settings(terms.version);
+        let mut settings = config.crawl_settings();
+        settings.until = self.until;
+        // Of this process, however often it joins.
+        let counts = self.tally.counts();
+        let made = counts.done + counts.failed + counts.retried;
+        settings.max_pages = settings.max_pages.map(|most| most.saturating_sub(made));
+        settings.max_duration = settings
+            .max_duration
+            .map(|longest| longest.saturating_sub(self.began.elapsed()));
+        let hands = Hands {
+            frontier: Frontier::new(self.pool.clone(), frontier.clone()),
+            heart: Frontier::new(self.heart.clone(), frontier),
+            fetcher,
+            rules,
+        };
+        Ok(Crawl::join(settings, hands, Arc::clone(&self.tally)).await?)
+    }
+
+    async fn end(&self, mut summary: Summary, quiet: &bool, crawl: Option<&str>) -> Exit {
+        if summary.end == End::Resettled {
+            summary.end = End::Interrupted;
+        }
+        summary.took = self.began.elapsed();
+        if !quiet {
+            summary::say(&self.pool, &self.tally, &summary, crawl).await;
+        }
+        summary::exit(&summary)
     }
 }
 
-async fn with(config: &Config, pool: &PgPool, crawl: &Crawl, order: Order) -> anyhow::Result<Exit> {
-    add_seeds(crawl, order.sources).await?;
-    advice::contact(config, crawl).await?;
-    if !config.crawl.obey_robots {
-        output::warn(
-            "robots.txt is neither fetched nor obeyed",
-            Some("for sites of your own only"),
-        );
+/// A task that ends with whoever holds this.
+struct Abort(tokio::task::JoinHandle<()>);
+
+impl Drop for Abort {
+    fn drop(&mut self) {
+        self.0.abort();
     }
-    if order.refresh {
-        let refreshed = crawl.refresh().await?;
-        output::say(format_args!("{refreshed} tasks are to be visited again"));
-    }
-    if crawl.is_finished().await? {
-        return nothing_open(pool, crawl, order.quiet).await;
-    }
-    let stop = Stop::default();
-    let signals = signals::watch(stop.clone(), config.shutdown.grace);
-    let progress = tokio::spawn(show_progress(pool.clone(), crawl.watch(), order.quiet));
-    let run = crawl.run(stop).await;
-    progress.abort();
-    let _ = progress.await;
-    signals.abort();
-    let summary = match run {
-        Ok(summary) => summary,
-        Err(error) => return lost(error),
-    };
-    if !order.quiet {
-        summary::say(pool, &crawl.watch(), &summary, order.crawl.as_deref()).await;
-    }
-    Ok(summary::exit(&summary))
 }
 
 /// Streams the seeds into the frontier; bad lines are told and the rest goes on.
@@ -183,12 +293,12 @@ fn lost(error: FrontierError) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-async fn show_progress(pool: PgPool, watch: Watch, quiet: bool) {
+async fn show_progress(pool: PgPool, tally: Arc<Tally>, quiet: bool) {
     let line = ProgressLine::start(quiet);
-    let mut before = (Instant::now(), watch.tally().counts().done);
+    let mut before = (Instant::now(), tally.counts().done);
     loop {
         tokio::time::sleep(line.interval()).await;
-        let counts = watch.tally().counts();
+        let counts = tally.counts();
         let span = before.0.elapsed().max(Duration::from_millis(1));
         #[allow(clippy::cast_precision_loss, reason = "a rate for the eye")]
         let pages_per_second = (counts.done - before.1) as f64 / span.as_secs_f64();

@@ -1,5 +1,6 @@
 //! Ctrl-C, SIGTERM and SIGHUP: the first drains, the second leaves at once, the third does not even say so to the database.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
@@ -7,8 +8,26 @@ use tokio::task::JoinHandle;
 use super::super::{Exit, output};
 use crate::crawl::Stop;
 
-/// Watches for signals until aborted.
-pub(super) fn watch(stop: Stop, grace: Duration) -> JoinHandle<()> {
+/// Watches for signals from its start until it is dropped.
+#[derive(Debug, Default)]
+pub(super) struct Watching(OnceLock<JoinHandle<()>>);
+
+impl Watching {
+    /// Starts, if it has not.
+    pub(super) fn start(&self, stop: &Stop, grace: Duration) {
+        self.0.get_or_init(|| watch(stop.clone(), grace));
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        if let Some(task) = self.0.get() {
+            task.abort();
+        }
+    }
+}
+
+fn watch(stop: Stop, grace: Duration) -> JoinHandle<()> {
     tokio::spawn(async move {
         let Ok(mut signals) = Signals::new() else {
             return;

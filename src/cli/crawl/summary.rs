@@ -6,7 +6,7 @@ use bytesize::ByteSize;
 use sqlx::PgPool;
 
 use super::super::{Exit, output};
-use crate::crawl::{End, Summary, Watch};
+use crate::crawl::{End, Summary, Tally};
 use crate::frontier::Ending;
 use crate::status;
 
@@ -17,7 +17,7 @@ const NAMED: usize = 3;
 pub(super) fn exit(summary: &Summary) -> Exit {
     match (summary.end, &summary.ending) {
         (End::Limit, _) => Exit::LimitReached,
-        (End::Interrupted, _) => Exit::Interrupted,
+        (End::Interrupted | End::Resettled, _) => Exit::Interrupted,
         (End::Finished, Some(ending)) => exit_of(ending),
         (End::Finished, None) => Exit::Finished,
     }
@@ -37,7 +37,7 @@ pub(super) fn exit_of(ending: &Ending) -> Exit {
 }
 
 /// Tells how it went, on standard error.
-pub(super) async fn say(pool: &PgPool, watch: &Watch, summary: &Summary, crawl: Option<&str>) {
+pub(super) async fn say(pool: &PgPool, tally: &Tally, summary: &Summary, crawl: Option<&str>) {
     let counts = &summary.counts;
     let seconds = summary.took.as_secs_f64().max(0.001);
     #[allow(clippy::cast_precision_loss, reason = "a rate for the eye")]
@@ -47,7 +47,7 @@ pub(super) async fn say(pool: &PgPool, watch: &Watch, summary: &Summary, crawl: 
         match summary.end {
             End::Finished => "finished",
             End::Limit => "limit reached",
-            End::Interrupted => "interrupted",
+            End::Interrupted | End::Resettled => "interrupted",
         },
         humantime::format_duration(round(summary.took)),
         counts.done,
@@ -62,7 +62,7 @@ pub(super) async fn say(pool: &PgPool, watch: &Watch, summary: &Summary, crawl: 
             counts.refused
         ));
     }
-    hosts(watch);
+    hosts(tally);
     if let Some(ending) = &summary.ending {
         left(ending);
     }
@@ -79,8 +79,8 @@ pub(super) async fn say(pool: &PgPool, watch: &Watch, summary: &Summary, crawl: 
     }
 }
 
-fn hosts(watch: &Watch) {
-    let slow = watch.tally().top_hosts(NAMED, |host| {
+fn hosts(tally: &Tally) {
+    let slow = tally.top_hosts(NAMED, |host| {
         (host.answers > 0).then(|| host.time.as_secs_f64() / f64_of(host.answers))
     });
     if slow.len() > 1 {
@@ -93,7 +93,7 @@ fn hosts(watch: &Watch) {
             .collect();
         output::say(format_args!("slowest hosts: {}", named.join(", ")));
     }
-    let failing = watch.tally().top_hosts(NAMED, |host| {
+    let failing = tally.top_hosts(NAMED, |host| {
         (host.failures > 0).then_some(f64_of(host.failures))
     });
     if !failing.is_empty() {

@@ -5,13 +5,14 @@
 
 use clap::Args;
 
-use super::crawl::{Order, crawl};
+use super::crawl::{Begin, Order, crawl};
 use super::database::{self, DatabaseArgs, Missing, Opened};
 use super::output::WithHint;
 use super::seeds::Source;
 use super::{Context, Exit, output, sql};
 use crate::canon::PageUrl;
 use crate::config::FlagValue;
+use crate::crawl::Until;
 
 mod prose;
 mod questions;
@@ -120,12 +121,15 @@ async fn visit(context: &Context, opened: &Opened, server: &Server) -> anyhow::R
         .seeds()
         .map(|base| PageUrl::parse(base).map(Source::Url));
     let order = Order {
-        sources: seeds.collect::<Result<_, _>>()?,
-        refresh: false,
+        begin: Begin::Seeds {
+            sources: seeds.collect::<Result<_, _>>()?,
+            refresh: false,
+        },
+        until: Until::Finished,
         quiet: context.quiet,
         crawl: Some(CRAWL.to_owned()),
     };
-    let exit = crawl(&context.loaded.config, opened, order).await?;
+    let exit = crawl(&context.loaded, opened, order).await?;
     if exit != Exit::Finished {
         return Ok(exit);
     }

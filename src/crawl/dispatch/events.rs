@@ -35,6 +35,14 @@ impl Dispatcher {
                 visited,
             } => self.ended(slot, giving, &host_news, fetched, visited),
             Event::Robots { slot, news } => self.robots(slot, news),
+            Event::Resettled => {
+                if self.closing.is_none() {
+                    tracing::info!(
+                        "the crawl's settings changed; this process joins anew under them"
+                    );
+                }
+                self.close(End::Resettled);
+            }
             Event::Trouble(error) => self.fail(error),
             // Nothing is lost by it: what this process has claimed is recycled, as after any death.
             Event::Panicked(panic) => std::panic::resume_unwind(panic),

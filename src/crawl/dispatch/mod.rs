@@ -7,7 +7,11 @@ mod events;
 mod start;
 mod travel;
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use futures_util::FutureExt as _;
 
@@ -58,6 +62,8 @@ pub(super) enum Event {
     },
     /// robots.txt was asked for.
     Robots { slot: SlotId, news: RobotsNews },
+    /// The crawl's settings changed.
+    Resettled,
     /// The frontier failed for good.
     Trouble(FrontierError),
     /// A part of the crawl that is not one visit panicked.
@@ -88,8 +94,6 @@ pub(super) struct Dispatcher {
     inbox: mpsc::UnboundedReceiver<Event>,
     tracker: TaskTracker,
     in_flight: usize,
-    /// Fetches that may be under way at once.
-    most_flights: usize,
     claiming: bool,
     rest: Duration,
     next_claim: Instant,
@@ -109,7 +113,6 @@ impl Dispatcher {
         tracker: TaskTracker,
     ) -> Dispatcher {
         let (events, inbox) = mpsc::unbounded_channel();
-        let most_flights = most_flights(cx.settings.concurrency, cx.settings.rate);
         Dispatcher {
             stock: Stock::new(cx.settings.per_host),
             left: cx.settings.max_pages.unwrap_or(u64::MAX),
@@ -123,7 +126,6 @@ impl Dispatcher {
             inbox,
             tracker,
             in_flight: 0,
-            most_flights,
             claiming: false,
             closing: None,
             trouble: None,
@@ -189,11 +191,18 @@ impl Dispatcher {
         }
     }
 
+    /// Fetches that may be under way at once.
+    fn most_flights(&self) -> usize {
+        let settings = &self.cx.settings;
+        let workers = self.cx.workers.load(Ordering::Relaxed);
+        most_flights(settings.concurrency, settings.rate, workers)
+    }
+
     /// How long the loop may sleep if nothing happens.
     fn timer(&self) -> Duration {
         const LONG: Duration = Duration::from_secs(60);
         let may_start =
-            self.in_flight < self.most_flights && self.left > 0 && self.closing.is_none();
+            self.in_flight < self.most_flights() && self.left > 0 && self.closing.is_none();
         let next_start = match self.stock.next_at() {
             Some(at) if may_start => at - Boottime::now(),
             _ => LONG,
@@ -246,15 +255,16 @@ impl Dispatcher {
     }
 }
 
-/// Who takes off and then waits for the rate must not wait for longer than its deadline allows: a low rate lets few take off.
-fn most_flights(concurrency: usize, rate: Option<f64>) -> usize {
+/// Who takes off and then waits for the rate must not wait for longer than its deadline allows: a low rate lets few take off, of each of so
+/// many processes.
+fn most_flights(concurrency: usize, rate: Option<f64>, workers: usize) -> usize {
     let Some(rate) = rate else { return concurrency };
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "a saturating count"
     )]
-    let in_line = (rate * LINE.as_secs_f64()) as usize;
+    let in_line = (rate * LINE.as_secs_f64()) as usize / workers.max(1);
     in_line.clamp(1, concurrency)
 }
 
@@ -271,9 +281,10 @@ mod tests {
 
     #[test]
     fn a_low_rate_lets_few_take_off_and_never_none() {
-        assert_eq!(most_flights(64, None), 64);
-        assert_eq!(most_flights(64, Some(100.0)), 64);
-        assert_eq!(most_flights(64, Some(0.5)), 10);
-        assert_eq!(most_flights(64, Some(0.01)), 1);
+        assert_eq!(most_flights(64, None, 8), 64);
+        assert_eq!(most_flights(64, Some(100.0), 1), 64);
+        assert_eq!(most_flights(64, Some(0.5), 1), 10);
+        assert_eq!(most_flights(64, Some(0.5), 2), 5);
+        assert_eq!(most_flights(64, Some(0.01), 1), 1);
     }
 }

@@ -28,7 +28,7 @@ impl Dispatcher {
     /// Starts whatever may be started now.
     pub(super) fn start_ready(&mut self) {
         let cx = Arc::clone(&self.cx);
-        while self.in_flight < self.most_flights
+        while self.in_flight < self.most_flights()
             && self.left > 0
             && self.closing.is_none()
             && cx.licensed()
@@ -168,7 +168,7 @@ impl Dispatcher {
         if self.stock.tasks() >= STOCK_PER_FLIGHT * concurrency {
             return false;
         }
-        let idle = self.in_flight < self.most_flights;
+        let idle = self.in_flight < self.most_flights();
         let startable = self.stock.next_at().is_some_and(|at| at <= Boottime::now());
         self.stock.tasks() < target / 2
             || (idle

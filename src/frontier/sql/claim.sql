@@ -26,6 +26,11 @@ with ready as materialized (
         where has_new
           and priority = c.priority
           and ready_at <= now()
+          -- A delay that appears is kept from when nobody can be fetching without a hold any more.
+          and (unheld_until is null
+               or given_up_at is not null
+               or coalesce(delay_ms, greatest($7::int, crawl_delay_ms)) = 0
+               or unheld_until <= now() - make_interval(secs => coalesce(delay_ms, greatest($7::int, crawl_delay_ms)) / 1000.0))
         order by ready_at
         limit $2::int
         for no key update skip locked
@@ -78,6 +83,7 @@ held as (
     set polite_at    = case when l.n > 0 and l.hold then now() + make_interval(secs => ($6::int + l.delay) / 1000.0)
                             else now() end,    -- to the back of the queue, an empty one too: a few that cannot be parked must not starve the rest
         held_by      = case when l.n > 0 and l.hold then $1::int end,
+        unheld_until = case when l.n > 0 and not l.hold and h.given_up_at is null then now() + make_interval(secs => $6::int / 1000.0) else h.unheld_until end,
         hold_version = h.hold_version + case when l.n > 0 and l.hold then 1 else 0 end,
         low_priority = case when l.n > 0 then l.priority else h.low_priority end,
         low_id       = case when l.n > 0 then l.task_id else h.low_id end,

@@ -1,6 +1,7 @@
 -- Ends holds after the last fetch. $1 worker, $2 hosts, $3 hold versions, $4 ms since the end of the last fetch on the worker's own monotonic
 -- clock (read before this was sent: never too long), $5 whether the host answered, $6 the crawl's delay in ms, $7 ms that the last fetch took:
--- a slow host rests for as long as it worked. The pace that its answers asked for wears off where it answered.
+-- a slow host rests for as long as it worked. The pace that its answers asked for wears off where it answered. $8 lease in ms: what was claimed
+-- with a hold (for robots.txt) of a host without a delay is fetched without it from now on.
 update hosts h
 set polite_at = now() + make_interval(secs => (
                     case when coalesce(h.delay_ms, greatest($6::int, h.crawl_delay_ms)) = 0 then 0
@@ -8,6 +9,8 @@ set polite_at = now() + make_interval(secs => (
     pace_ms   = case when s.answered and h.pace_ms * 9 / 10 <= coalesce(h.delay_ms, greatest($6::int, h.crawl_delay_ms)) then null
                      when s.answered then h.pace_ms * 9 / 10
                      else h.pace_ms end,
+    unheld_until = case when coalesce(h.delay_ms, greatest($6::int, h.crawl_delay_ms)) = 0 then now() + make_interval(secs => $8::int / 1000.0)
+                        else h.unheld_until end,
     held_by   = null,
     failures  = case when s.answered then 0 else h.failures end,
     pauses    = case when s.answered then 0 else h.pauses end

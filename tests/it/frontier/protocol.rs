@@ -146,6 +146,7 @@ impl Protocol {
             .bind(column(holds, |hold| hold.answered))
             .bind(ms(self.frontier.settings().delay))
             .bind(column(holds, |hold| ms(hold.took)))
+            .bind(ms(self.frontier.settings().lease))
             .execute(self.frontier.pool())
             .await
             .unwrap();

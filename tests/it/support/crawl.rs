@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use pgcrawl::{
     canon::PageUrl,
-    crawl::{Crawl, CrawlSettings, ScopeRules, Stop, Summary},
+    crawl::{Crawl, CrawlSettings, Hands, ScopeRules, Stop, Summary},
     fetch::{FetchSettings, Fetcher, PrivateGuard},
     frontier::{Frontier, FrontierSettings},
     scope::{Scope, ScopeKind, TrapLimits},
@@ -66,10 +66,13 @@ impl Setup {
             .expect("the crawl can be opened");
         Crawl::join(
             self.crawl.clone(),
-            frontier.clone(),
-            frontier,
-            fetcher,
-            rules,
+            Hands {
+                frontier: frontier.clone(),
+                heart: frontier,
+                fetcher,
+                rules,
+            },
+            Arc::default(),
         )
         .await
         .expect("the crawl can be joined")

@@ -1,0 +1,329 @@
+//! Many processes in one crawl: what they agree on, how they come and go.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use tokio::io::AsyncBufReadExt as _;
+use tokio::process::Child;
+
+use crate::support::{
+    crawl::{broken_invariants, column, number},
+    db::{TestDb, bare_database},
+    program::{ended, pgcrawl, run, signal},
+    site::{Site, SiteBuilder},
+};
+
+/// Pages that all link to all, each of them a little slow.
+fn web(pages: usize, each: Duration) -> SiteBuilder {
+    let all: String = (0..pages)
+        .map(|n| format!("<a href=/{n}>{n}</a>"))
+        .collect();
+    (0..pages).fold(Site::builder().page("/", all.clone()), |site, n| {
+        site.delay(&format!("/{n}"), each, all.clone())
+    })
+}
+
+/// Reads a process's standard error until a line says something.
+async fn says(child: &mut Child, word: &str) -> String {
+    let mut lines = tokio::io::BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut said = String::new();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        said.push_str(&line);
+        said.push('\n');
+        if line.contains(word) {
+            // Whoever reads no more must not make the process fail to write.
+            tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+            return said;
+        }
+    }
+    panic!("it never said {word:?}: {said}");
+}
+
+/// Until a count is reached.
+async fn until(db: &TestDb, sql: &str, count: i64) {
+    let long = tokio::time::Instant::now() + Duration::from_secs(60);
+    while number(&db.pool, sql).await < count {
+        assert!(tokio::time::Instant::now() < long, "{sql}");
+    }
+}
+
+async fn stop(mut child: Child) -> i32 {
+    signal(&child, Signal::TERM);
+    child.wait().await.unwrap().code().unwrap()
+}
+
+#[tokio::test]
+async fn a_process_joins_without_any_setting_and_takes_the_crawls() {
+    let site = web(400, Duration::from_millis(5)).start().await;
+    let db = TestDb::new().await;
+    let seed = site.url("/");
+    let arguments = [
+        "crawl",
+        &seed,
+        "--delay",
+        "0s",
+        "--user-agent",
+        "joined/1.0",
+    ];
+    let first = pgcrawl(&db, &arguments).spawn().unwrap();
+    site.wait_for(|log| log.len() > 3).await;
+    let (code, said) = ended(&run(&db, &["work", "--until-empty"]).await);
+    assert_eq!(code, 0, "{said}");
+    let (code, said) = ended(&first.wait_with_output().await.unwrap());
+    assert_eq!(code, 0, "{said}");
+    let requests = site.requests();
+    assert_eq!(requests.len(), 402);
+    assert!(
+        requests
+            .iter()
+            .all(|request| request.header("user-agent") == "joined/1.0")
+    );
+    let workers = "select count(*) from worker_counts where done > 0";
+    assert_eq!(number(&db.pool, workers).await, 2);
+    assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_worker_stays_when_all_is_done_and_takes_what_comes_later() {
+    let site = Site::builder()
+        .page("/", "")
+        .page("/later", "")
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    run(&db, &["crawl", &site.url("/"), "--delay", "0s"]).await;
+    let worker = pgcrawl(&db, &["work"]).spawn().unwrap();
+    let (code, said) = ended(&run(&db, &["crawl", &site.url("/later"), "--max-pages", "1"]).await);
+    assert!(code == 0 || code == 4, "{said}");
+    site.wait_for(|log| log.iter().any(|request| request.target == "/later"))
+        .await;
+    assert_eq!(stop(worker).await, 5);
+}
+
+#[tokio::test]
+async fn a_worker_waits_for_a_crawl_that_was_not_begun() {
+    let site = Site::builder().page("/", "").start().await;
+    let db = TestDb::new().await;
+    let mut worker = pgcrawl(&db, &["work"]).spawn().unwrap();
+    says(&mut worker, "no crawl was begun here yet").await;
+    // It ends at a word, too.
+    let mut other = pgcrawl(&db, &["work"]).spawn().unwrap();
+    says(&mut other, "no crawl was begun here yet").await;
+    assert_eq!(stop(other).await, 5);
+    let (code, said) = ended(&run(&db, &["crawl", &site.url("/"), "--delay", "0s"]).await);
+    assert_eq!(code, 0, "{said}");
+    until(
+        &db,
+        "select count(*) from workers where stopped_at is null",
+        1,
+    )
+    .await;
+    assert_eq!(stop(worker).await, 5);
+}
+
+#[tokio::test]
+async fn another_value_than_the_crawls_is_refused_by_name_with_what_to_type() {
+    let site = Site::builder().page("/", "").start().await;
+    let db = TestDb::new().await;
+    let seed = site.url("/");
+    run(&db, &["crawl", &seed, "--delay", "0s"]).await;
+    let before = site.requests().len();
+    for (command, flag, value, key) in [
+        ("work", "--delay", "250ms", "politeness.delay"),
+        ("work", "--scope", "site", "crawl.scope"),
+        ("crawl", "--max-depth", "3", "crawl.max_depth"),
+        ("work", "--contact", "ops@example.org", "identity.contact"),
+    ] {
+        let (code, said) = ended(&run(&db, &[command, flag, value]).await);
+        assert_eq!(code, 1, "{said}");
+        let typed = format!("pgcrawl config set {key} {value}");
+        assert!(said.contains(flag) && said.contains(&typed), "{said}");
+    }
+    assert_eq!(site.requests().len(), before);
+    // The same value in other words is none.
+    let (code, said) = ended(&run(&db, &["work", "--until-empty", "--delay", "0ms"]).await);
+    assert_eq!(code, 0, "{said}");
+}
+
+#[tokio::test]
+async fn a_setting_of_the_crawl_is_changed_by_name_and_judged_before() {
+    let site = Site::builder().page("/", "").start().await;
+    let db = TestDb::new().await;
+    let (code, said) = ended(&run(&db, &["config", "set", "politeness.delay", "2s"]).await);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("no crawl was begun"), "{said}");
+    run(&db, &["crawl", &site.url("/"), "--delay", "0s"]).await;
+    for (key, value, says) in [
+        ("politeness.dealy", "2s", "did you mean politeness.delay"),
+        ("politeness.concurrency", "2", "each machine's own"),
+        ("frontier.lease", "1s", "twice fetch.total_timeout"),
+        ("politeness.delay", "soon", "politeness.delay"),
+    ] {
+        let (code, said) = ended(&run(&db, &["config", "set", key, value]).await);
+        assert_eq!(code, 2, "{said}");
+        assert!(said.contains(says), "{said}");
+    }
+    let (code, said) = ended(&run(&db, &["config", "set", "politeness.delay", "2s"]).await);
+    assert_eq!(code, 0, "{said}");
+    let output = run(&db, &["config", "agreed", "--json"]).await;
+    let agreed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(agreed["politeness.delay"], "2s");
+    assert_eq!(
+        number(&db.pool, "select settings_version from crawl").await,
+        1
+    );
+    // What is printed for people is a file that says the same.
+    let output = run(&db, &["config", "agreed"]).await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), &output.stdout).unwrap();
+    let config = file.path().to_str().unwrap();
+    let (code, said) = ended(&run(&db, &["work", "--until-empty", "--config", config]).await);
+    assert_eq!(code, 0, "{said}");
+}
+
+/// From none to some while four processes fetch side by side: from then on two fetches are the delay apart, whoever makes them.
+#[tokio::test]
+async fn all_running_processes_follow_a_new_delay_and_none_comes_too_early() {
+    let delay = Duration::from_millis(400);
+    let site = web(2_000, Duration::from_millis(30)).start().await;
+    let db = TestDb::new().await;
+    let seed = site.url("/");
+    let start = |arguments: &[&str]| {
+        pgcrawl(&db, arguments)
+            .env("PGCRAWL_FETCH_TOTAL_TIMEOUT", "1s")
+            .env("PGCRAWL_FRONTIER_LEASE", "3s")
+            .env("PGCRAWL_FRONTIER_HOLD", "1s")
+            .spawn()
+            .unwrap()
+    };
+    let mut children = vec![start(&["crawl", &seed, "--delay", "0s"])];
+    site.wait_for(|log| log.len() > 2).await;
+    for _ in 0..3 {
+        children.push(start(&["work"]));
+    }
+    let busy = "select count(*) from worker_counts where done > 0";
+    until(&db, busy, 4).await;
+    let (code, said) = ended(&run(&db, &["config", "set", "politeness.delay", "400ms"]).await);
+    assert_eq!(code, 0, "{said}");
+    let changed = site.requests().len();
+    // Those of claims of before are over when three processes have claimed under the new delay.
+    let held = "select count(distinct claimed_by) from tasks t where claimed_by is not null and exists (select from hosts h where h.id = t.host_id and held_by = claimed_by)";
+    until(&db, held, 1).await;
+    let first = site.requests().len();
+    site.wait_for(|log| log.len() > first + 8).await;
+    for child in &children {
+        signal(child, Signal::TERM);
+    }
+    for child in children {
+        let (code, said) = ended(&child.wait_with_output().await.unwrap());
+        assert_eq!(code, 5, "{said}");
+        assert!(said.contains("settings changed"), "{said}");
+    }
+    let requests = site.requests();
+    let after: Vec<_> = requests[first..].iter().collect();
+    assert!(changed <= first && after.len() > 8);
+    for pair in after.windows(2) {
+        let gap = pair[1].started - pair[0].ended.unwrap_or(pair[0].started);
+        assert!(gap >= delay, "{gap:?}");
+    }
+    assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_new_scope_takes_in_what_is_found_from_then_on() {
+    let other = Site::builder().page("/", "").page("/x", "").start().await;
+    let link = format!("<a href={}>there</a>", other.url("/x"));
+    let site = Site::builder().page("/", link).start().await;
+    let db = TestDb::new().await;
+    let seed = site.url("/");
+    run(
+        &db,
+        &[
+            "crawl",
+            &seed,
+            "--delay",
+            "0s",
+            "--contact",
+            "ops@example.org",
+        ],
+    )
+    .await;
+    assert_eq!(other.requests().len(), 0);
+    let (code, said) = ended(&run(&db, &["config", "set", "crawl.scope", "any"]).await);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(
+        column(&db.pool, "select rule from scope_rules").await,
+        ["*"]
+    );
+    let (code, said) = ended(&run(&db, &["crawl", "--refresh", "--allow-private"]).await);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("fetch.allow_private"), "{said}");
+    run(&db, &["config", "set", "fetch.allow_private", "true"]).await;
+    let (code, said) = ended(&run(&db, &["crawl", "--refresh"]).await);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(other.count("/x"), 1);
+}
+
+#[tokio::test]
+async fn eight_processes_of_which_one_brings_the_seeds_come_up_on_an_empty_database() {
+    let site = web(80, Duration::from_millis(20)).start().await;
+    let url = bare_database("UTF8").await;
+    let url = secrecy::ExposeSecret::expose_secret(&url).to_owned();
+    let seed = site.url("/");
+    let mut children = Vec::new();
+    for number in 0..8 {
+        let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_pgcrawl"));
+        match number {
+            4 => command.args(["crawl", &seed, "--delay", "0s"]),
+            _ => command.args(["work", "--until-empty"]),
+        };
+        command
+            .args(["--database-url", &url])
+            .current_dir(std::env::temp_dir())
+            .stdin(std::process::Stdio::null())
+            .stderr(std::process::Stdio::piped())
+            .kill_on_drop(true);
+        children.push(command.spawn().unwrap());
+    }
+    for child in children {
+        let (code, said) = ended(&child.wait_with_output().await.unwrap());
+        // Who comes between the crawl's beginning and its first seed finds nothing to do.
+        assert!(
+            code == 0 || said.contains("nothing is open"),
+            "{code}: {said}"
+        );
+    }
+    let mut targets = site.targets();
+    targets.sort_unstable();
+    let asked = targets.len();
+    targets.dedup();
+    assert_eq!((asked, targets.len()), (82, 82));
+}
+
+#[tokio::test]
+async fn the_processes_of_a_crawl_are_shown_with_what_they_do() {
+    let site = web(40, Duration::from_secs(60)).start().await;
+    let db = TestDb::new().await;
+    let seed = site.url("/");
+    let child = pgcrawl(&db, &["crawl", &seed, "--delay", "0s", "--per-host", "4"])
+        .spawn()
+        .unwrap();
+    site.wait_for(|log| log.len() > 4).await;
+    let shown = loop {
+        let output = run(&db, &["workers", "--json"]).await;
+        let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+        if shown[0]["in_flight"] == 4 && shown[0]["done"] == 1 {
+            break shown;
+        }
+    };
+    let worker = &shown[0];
+    assert_eq!(worker["state"], "alive");
+    assert_eq!(worker["version"], env!("CARGO_PKG_VERSION"));
+    let pid = child.id().unwrap().to_string();
+    assert!(worker["name"].as_str().unwrap().ends_with(&pid), "{worker}");
+    let output = run(&db, &["workers"]).await;
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains(&pid) && text.contains("alive"), "{text}");
+    drop(child);
+}
