@@ -64,6 +64,12 @@ pub struct CrawlFlags {
     #[arg(long, value_name = "TIME", help_heading = "Being a good guest")]
     pub delay: Option<String>,
 
+    /// Pause between two fetches of one address
+    ///
+    /// Whatever the hosts on it, over all machines; not behind a proxy. Key politeness.ip_delay, default 0s: none.
+    #[arg(long, value_name = "TIME", help_heading = "Being a good guest")]
+    pub ip_delay: Option<String>,
+
     /// Requests in flight per host, with --delay 0s
     ///
     /// Key politeness.per_host, default 1.
@@ -134,6 +140,7 @@ impl CrawlFlags {
             text("--contact", "identity.contact", &self.contact),
             text("--user-agent", "identity.user_agent", &self.user_agent),
             text("--delay", "politeness.delay", &self.delay),
+            text("--ip-delay", "politeness.ip_delay", &self.ip_delay),
             text("--per-host", "politeness.per_host", &self.per_host),
             text("--rate", "politeness.rate", &self.rate),
             text("--concurrency", "politeness.concurrency", &self.concurrency),
@@ -205,6 +212,7 @@ mod tests {
             contact: set("https://example.org/bot"),
             user_agent: set("examplebot/1.0"),
             delay: set("0s"),
+            ip_delay: set("250ms"),
             per_host: set("4"),
             rate: set("2.5"),
             concurrency: set("7"),
@@ -228,6 +236,6 @@ mod tests {
             );
             assert_eq!(loaded.origin(value.key).to_string(), value.flag);
         }
-        assert_eq!(values.len(), 16);
+        assert_eq!(values.len(), 17);
     }
 }

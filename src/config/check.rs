@@ -239,6 +239,15 @@ fn spans(complaints: &mut Complaints<'_>, config: &Config) {
         ),
         "a host can have a delay of its own in hosts.delay_ms",
     );
+    complaints.unless(
+        config.politeness.ip_delay <= Duration::from_secs(60),
+        "politeness.ip_delay",
+        format!(
+            "must be at most 1m, is {}",
+            human(config.politeness.ip_delay)
+        ),
+        "each host has its own politeness.delay as well",
+    );
 }
 
 /// Spans that must outlast one another, and what only goes without a delay.

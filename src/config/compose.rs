@@ -38,6 +38,7 @@ impl Config {
             allow_private: fetch.allow_private,
             insecure: fetch.insecure,
             resolver: fetch.resolver.clone(),
+            only_first_address: !self.politeness.ip_delay.is_zero(),
             ..FetchSettings::default()
         }
     }
@@ -89,6 +90,7 @@ impl Config {
             concurrency: self.politeness.concurrency,
             per_host: usize::try_from(self.politeness.per_host).unwrap_or(usize::MAX),
             rate: self.politeness.rate,
+            ip_delay: self.politeness.ip_delay,
             visit_budget: self.fetch.total_timeout,
             max_pages: self.crawl.max_pages,
             max_duration: self.crawl.max_duration,

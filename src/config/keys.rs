@@ -47,6 +47,7 @@ pub const KEYS: &[Key] = keys! {
     shared  crawl.obey_robots
     shared  crawl.store_bodies
     shared  politeness.delay
+    shared  politeness.ip_delay
     machine politeness.per_host
     shared  politeness.rate
     machine politeness.concurrency

@@ -97,6 +97,8 @@ pub struct Crawl {
 pub struct Politeness {
     /// From the end of a fetch to the start of the next one of the same host.
     pub delay: Duration,
+    /// The same of one address, whatever the hosts; zero keeps none.
+    pub ip_delay: Duration,
     /// In flight per host, where the delay is zero.
     pub per_host: u32,
     /// Requests a second of the whole crawl, over all machines.
@@ -260,6 +262,7 @@ impl Default for Politeness {
     fn default() -> Self {
         Politeness {
             delay: Duration::from_secs(1),
+            ip_delay: Duration::ZERO,
             per_host: 1,
             rate: None,
             concurrency: 64,

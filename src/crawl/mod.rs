@@ -7,6 +7,7 @@
 //! | `visit`, `read` | one task's journey: robots, permit, fetch, extract, judge |
 //! | `robots` | robots.txt of a held host |
 //! | `commit` | batches of visits become rows, each batch by one statement |
+//! | `address` | the gate of addresses, where the crawl keeps a delay for each |
 //! | `rate` | turns in the rate of the whole crawl |
 //! | `letting_go` | gives tasks back, releases hosts |
 //! | `licence` | the heartbeat, and until when this process may fetch |
@@ -15,6 +16,7 @@
 //! Each runs as a task of its own; none holds a transaction open, and no database work is cancelled half way. Cut off between any two
 //! lines, what is claimed is recycled, and what is not committed did not happen.
 
+mod address;
 mod commit;
 mod context;
 mod dispatch;

@@ -2,7 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{context::Context, stock::Fetched};
+use super::{
+    address::{Leave, Refusal},
+    context::Context,
+    dispatch::rest_for_its_address,
+    stock::Fetched,
+};
 use crate::{
     canon::HostKey,
     clock::Boottime,
@@ -29,7 +34,7 @@ pub(super) enum RobotsNews {
 
 /// Fetches robots.txt of a host that this worker holds, and stores what it means.
 pub(super) async fn ask(
-    cx: &Context,
+    cx: &Arc<Context>,
     host: HostId,
     key: &HostKey,
     delay: Duration,
@@ -37,22 +42,35 @@ pub(super) async fn ask(
 ) -> RobotsNews {
     let asking = async {
         let _permit = cx.leave_to_ask().await;
+        let leave = match Leave::wait(cx, &key.robots_url()).await {
+            Ok(leave) => leave,
+            Err(Refusal::Busy(wait)) => {
+                rest_for_its_address(cx, host, wait).await?;
+                return Ok(None);
+            }
+            Err(Refusal::Trouble(error)) => return Err(error),
+        };
         if !cx.fits(deadline) || !cx.licensed() {
-            return None;
+            leave.end(cx, Boottime::now()).await?;
+            return Ok(None);
         }
-        Some(
-            cx.fetcher
-                .fetch_robots(key, cx.settings.visit_budget, delay)
-                .await,
-        )
+        let pause = delay.max(cx.settings.ip_delay);
+        let fetched = cx
+            .fetcher
+            .fetch_robots(key, cx.settings.visit_budget, pause)
+            .await;
+        leave.end(cx, fetched.ended).await?;
+        Ok(Some(fetched))
     };
     let fetched = tokio::select! {
         biased;
-        () = cx.abort.cancelled() => None,
+        () = cx.abort.cancelled() => Ok(None),
         fetched = asking => fetched,
     };
-    let Some(fetched) = fetched else {
-        return RobotsNews::NotAsked;
+    let fetched = match fetched {
+        Ok(Some(fetched)) => fetched,
+        Ok(None) => return RobotsNews::NotAsked,
+        Err(error) => return RobotsNews::Trouble(error),
     };
     let result = match access(fetched.status) {
         Access::Defer => defer(cx, host, key, &fetched).await,

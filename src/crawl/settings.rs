@@ -15,6 +15,8 @@ pub struct CrawlSettings {
     pub per_host: usize,
     /// Requests a second of the whole crawl, over all machines and hosts; `None`: no ceiling.
     pub rate: Option<f64>,
+    /// Delay between two fetches of one address, over all hosts and machines; zero: none is kept. Default zero.
+    pub ip_delay: Duration,
     /// Longest duration of a visit's fetch, hops and waits included. The lease must be at least twice as long. Default 60 s.
     pub visit_budget: Duration,
     /// Until when this run goes on. Default: until nothing is left to do.
@@ -47,6 +49,7 @@ impl Default for CrawlSettings {
             concurrency: 64,
             per_host: 1,
             rate: None,
+            ip_delay: Duration::ZERO,
             visit_budget: Duration::from_secs(60),
             until: Until::default(),
             max_pages: None,

@@ -9,14 +9,19 @@ use std::{
 use futures_util::FutureExt as _;
 use url::Url;
 
-use super::{context::Context, read, stock::Fetched};
+use super::{
+    address::{Leave, Refusal},
+    context::Context,
+    read,
+    stock::Fetched,
+};
 use crate::{
     canon::PageUrl,
     clock::Boottime,
     exchange::Exchange,
     extract,
     fetch::{self, Disposition, FetchError, FetchOptions},
-    frontier::{ClaimedTask, HostId, Outcome},
+    frontier::{ClaimedTask, FrontierError, HostId, Outcome},
     pages::PageRow,
     robots::{Robots, Verdict},
     schedule::retry::{self, Trouble},
@@ -89,12 +94,16 @@ pub(super) enum Ended {
     Visited(Box<Visit>, HostNews, Option<Fetched>),
     /// It was not begun (the deadline is too near): to be given back.
     NotBegun,
+    /// It was not begun, since the address is asked for other hosts: to be given back, and its host waits.
+    Busy(Duration),
+    /// The frontier failed.
+    Trouble(FrontierError),
     /// It was cut off by an abort: to be given back; the host was perhaps asked until now.
     Aborted,
 }
 
 /// Makes the journey. A panic in it ends this visit only: the task is tried again, a bounded number of times.
-pub(super) async fn travel(cx: &Context, job: Job) -> Ended {
+pub(super) async fn travel(cx: &Arc<Context>, job: Job) -> Ended {
     let task = job.task.clone();
     let journey = AssertUnwindSafe(visit(cx, job)).catch_unwind();
     tokio::select! {
@@ -108,7 +117,7 @@ pub(super) async fn travel(cx: &Context, job: Job) -> Ended {
     }
 }
 
-async fn visit(cx: &Context, job: Job) -> Ended {
+async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
     let Job {
         task,
         delay,
@@ -156,31 +165,40 @@ async fn visit(cx: &Context, job: Job) -> Ended {
         false => None,
     };
     let permit = cx.leave_to_ask().await;
-    if !cx.fits(deadline) || !cx.licensed() {
-        return Ended::NotBegun;
-    }
-    if task.expiries > 0 && !may_begin(cx, &task).await {
-        return Ended::NotBegun;
+    let leave = match Leave::wait(cx, url.as_url()).await {
+        Ok(leave) => leave,
+        Err(Refusal::Busy(wait)) => return Ended::Busy(wait),
+        Err(Refusal::Trouble(error)) => return Ended::Trouble(error),
+    };
+    if !cx.fits(deadline) || !cx.licensed() || (task.expiries > 0 && !may_begin(cx, &task).await) {
+        return match leave.end(cx, Boottime::now()).await {
+            Ok(()) => Ended::NotBegun,
+            Err(error) => Ended::Trouble(error),
+        };
     }
     let began = Boottime::now();
     let options = FetchOptions {
         budget: cx.settings.visit_budget,
         wanted: extract::is_wanted,
-        pause: delay,
+        pause: delay.max(cx.settings.ip_delay),
     };
     let answer = cx.fetcher.fetch(&url, &options).await;
+    let ended_at = answer
+        .as_ref()
+        .map_or_else(|_| Boottime::now(), |exchange| exchange.ended);
     drop(permit);
+    if let Err(error) = leave.end(cx, ended_at).await {
+        return Ended::Trouble(error);
+    }
     let host = url.host().clone();
     let ended = match answer {
         Ok(exchange) => {
-            let ended = exchange.ended;
             let (visit, news) = answered(cx, task, url, exchange).await;
-            Ended::Visited(Box::new(visit), news, Some(fetched(began, ended)))
+            Ended::Visited(Box::new(visit), news, Some(fetched(began, ended_at)))
         }
         Err(error) => {
-            let ended = Boottime::now();
             let (visit, news) = unanswered(cx, task, &error, began);
-            Ended::Visited(Box::new(visit), news, Some(fetched(began, ended)))
+            Ended::Visited(Box::new(visit), news, Some(fetched(began, ended_at)))
         }
     };
     if let Ended::Visited(_, news, Some(fetched)) = &ended {

@@ -42,6 +42,7 @@ pub struct Fetcher {
 struct Inner {
     settings: FetchSettings,
     guard: PrivateGuard,
+    names: Guarded,
     direct: reqwest::Client,
     routes: Routes,
     /// By the indices of `routes`.
@@ -74,11 +75,13 @@ impl Fetcher {
         let (routes, upstreams) =
             Routes::new(settings.proxy.as_deref(), &settings.proxy_environment)?;
         let lookup = Lookup::new(&settings.resolver);
-        let direct = build(&settings, &lookup, &guard, None)?;
+        let names = guarded(&settings, &lookup, &guard, None);
+        let direct = build(&settings, names.clone(), None)?;
         let proxied = upstreams
             .iter()
             .map(|upstream| {
-                let client = build(&settings, &lookup, &guard, Some(upstream))?;
+                let names = guarded(&settings, &lookup, &guard, Some(upstream));
+                let client = build(&settings, names, Some(upstream))?;
                 Ok((Arc::clone(&upstream.label), client))
             })
             .collect::<Result<_, FetchError>>()?;
@@ -86,11 +89,28 @@ impl Fetcher {
             inner: Arc::new(Inner {
                 settings,
                 guard,
+                names,
                 direct,
                 routes,
                 proxied,
             }),
         })
+    }
+
+    /// The address that a request for this URL would go to; none where a proxy is asked, or where
+    /// there is no such address: then the request will say why.
+    pub async fn address(&self, url: &Url) -> Option<IpAddr> {
+        if self.route(url).is_some() {
+            return None;
+        }
+        match url.host()? {
+            url::Host::Ipv4(ip) => Some(ip.into()),
+            url::Host::Ipv6(ip) => Some(ip.into()),
+            url::Host::Domain(name) => {
+                let found = self.inner.names.addresses(name).await.ok()?;
+                found.into_iter().min()
+            }
+        }
     }
 
     /// The settings it was built from.
@@ -261,10 +281,24 @@ fn media_type(headers: &HeaderMap) -> Option<String> {
     (!essence.is_empty()).then(|| essence.to_ascii_lowercase())
 }
 
-fn build(
+fn guarded(
     settings: &FetchSettings,
     lookup: &Lookup,
     guard: &PrivateGuard,
+    upstream: Option<&Upstream>,
+) -> Guarded {
+    Guarded {
+        lookup: lookup.clone(),
+        guard: guard.clone(),
+        proxy_host: upstream.and_then(|upstream| upstream.url.host_str().map(str::to_owned)),
+        patience: settings.connect_timeout.mul_f64(0.8),
+        only_first: settings.only_first_address,
+    }
+}
+
+fn build(
+    settings: &FetchSettings,
+    names: Guarded,
     upstream: Option<&Upstream>,
 ) -> Result<reqwest::Client, FetchError> {
     let header = |key, value: &str| {
@@ -276,12 +310,6 @@ fn build(
     let mut defaults = HeaderMap::new();
     defaults.insert(ACCEPT, header("accept", &settings.accept)?);
     defaults.insert(ACCEPT_ENCODING, CODINGS);
-    let resolver = Guarded {
-        lookup: lookup.clone(),
-        guard: guard.clone(),
-        proxy_host: upstream.and_then(|upstream| upstream.url.host_str().map(str::to_owned)),
-        patience: settings.connect_timeout.mul_f64(0.8),
-    };
     let mut builder = reqwest::Client::builder()
         .user_agent(header("user_agent", &settings.user_agent)?)
         .default_headers(defaults)
@@ -297,7 +325,7 @@ fn build(
         .http1_ignore_invalid_headers_in_responses(true)
         .http1_max_headers(MOST_HEADERS)
         .tls_backend_preconfigured(tls::config(settings.insecure)?)
-        .dns_resolver(resolver)
+        .dns_resolver(names)
         .connector_layer(MarkFresh);
     let unusable = |key, error: reqwest::Error| FetchError::Setting {
         key,

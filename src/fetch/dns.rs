@@ -115,7 +115,8 @@ fn is_localhost(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.to_ascii_lowercase().ends_with(".localhost")
 }
 
-/// A resolver for reqwest that drops private addresses of hosts that nobody named.
+/// A resolver that drops private addresses of hosts that nobody named.
+#[derive(Clone)]
 pub(super) struct Guarded {
     pub(super) lookup: Lookup,
     pub(super) guard: PrivateGuard,
@@ -123,38 +124,50 @@ pub(super) struct Guarded {
     pub(super) proxy_host: Option<String>,
     /// When to give up, below the limit on connecting, so that the error can say what was slow.
     pub(super) patience: Duration,
+    /// Whether only the first address of a name, in their order, is used: whoever keeps a delay per address must know which it will be.
+    pub(super) only_first: bool,
 }
 
+impl Guarded {
+    /// The addresses that a host may be asked at; never none.
+    pub(super) async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, Failure> {
+        let is_proxy = self.proxy_host.as_deref() == Some(host);
+        let found = tokio::time::timeout(self.patience, self.lookup.addresses(host)).await;
+        let failure = |reason: String| Failure::Lookup {
+            host: host.to_owned(),
+            is_proxy,
+            reason,
+        };
+        let mut found = found
+            .map_err(|_| failure(format!("no nameserver answered within {:?}", self.patience)))?
+            .map_err(failure)?;
+        let private = found.iter().copied().find(|&ip| !is_public(ip));
+        if let Some(ip) = private
+            && !is_proxy
+            && !self.guard.allows(host)
+        {
+            found.retain(|&ip| is_public(ip));
+            if found.is_empty() {
+                let host = host.to_owned();
+                return Err(Failure::Private { host, ip });
+            }
+        }
+        if self.only_first && !is_proxy {
+            found = found.into_iter().min().into_iter().collect();
+        }
+        match found.is_empty() {
+            true => Err(failure("the name has no address".to_owned())),
+            false => Ok(found),
+        }
+    }
+}
+
+/// For reqwest.
 impl Resolve for Guarded {
     fn resolve(&self, name: reqwest::dns::Name) -> Resolving {
-        let host = name.as_str().to_owned();
-        let lookup = self.lookup.clone();
-        let guard = self.guard.clone();
-        let patience = self.patience;
-        let is_proxy = self.proxy_host.as_deref() == Some(&host);
+        let (guarded, host) = (self.clone(), name.as_str().to_owned());
         Box::pin(async move {
-            let found = tokio::time::timeout(patience, lookup.addresses(&host)).await;
-            let failure = |reason: String| Failure::Lookup {
-                host: host.clone(),
-                is_proxy,
-                reason,
-            };
-            let mut found = found
-                .map_err(|_| failure(format!("no nameserver answered within {patience:?}")))?
-                .map_err(failure)?;
-            let private = found.iter().copied().find(|&ip| !is_public(ip));
-            if let Some(ip) = private
-                && !is_proxy
-                && !guard.allows(&host)
-            {
-                found.retain(|&ip| is_public(ip));
-                if found.is_empty() {
-                    return Err(Failure::Private { host, ip }.into());
-                }
-            }
-            if found.is_empty() {
-                return Err(failure("the name has no address".to_owned()).into());
-            }
+            let found = guarded.addresses(&host).await?;
             let addresses: Addrs = Box::new(found.into_iter().map(|ip| SocketAddr::new(ip, 0)));
             Ok(addresses)
         })

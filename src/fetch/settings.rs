@@ -36,6 +36,8 @@ pub struct FetchSettings {
     pub insecure: bool,
     /// Who resolves names. Default [`Resolver::Hickory`].
     pub resolver: Resolver,
+    /// Whether a name with several addresses is asked at the first of them only, in their order: for a delay per address. Default false.
+    pub only_first_address: bool,
 }
 
 impl Default for FetchSettings {
@@ -53,6 +55,7 @@ impl Default for FetchSettings {
             allow_private: false,
             insecure: false,
             resolver: Resolver::default(),
+            only_first_address: false,
         }
     }
 }
@@ -72,6 +75,7 @@ impl fmt::Debug for FetchSettings {
             .field("allow_private", &self.allow_private)
             .field("insecure", &self.insecure)
             .field("resolver", &self.resolver)
+            .field("only_first_address", &self.only_first_address)
             .finish()
     }
 }

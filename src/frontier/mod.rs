@@ -47,6 +47,7 @@
 //! | a page kills whoever fetches it | expiries are counted; at the cap the task is failed, reason `poison` |
 //! | the connection breaks in a statement | it is repeated; a finish that had committed is then refused, which is harmless |
 
+mod address;
 mod agreement;
 mod claim;
 mod ending;
@@ -63,6 +64,7 @@ mod settings;
 mod tries;
 mod worker;
 
+pub use address::{AddressHold, AddressLeave};
 pub use agreement::{Agreement, Standing};
 pub use claim::{Appetite, Claim, ClaimedHost, ClaimedTask};
 pub use ending::Ending;

@@ -7,6 +7,8 @@ mod events;
 mod start;
 mod travel;
 
+pub(super) use travel::rest_for_its_address;
+
 use std::{
     panic::AssertUnwindSafe,
     sync::{Arc, atomic::Ordering},

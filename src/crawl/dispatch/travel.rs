@@ -47,13 +47,17 @@ pub(super) async fn travel(
                 visited,
             }
         }
-        Ended::NotBegun => Event::Ended {
-            slot,
-            giving,
-            host_news: HostNews::NotAsked,
-            fetched: None,
-            visited: false,
-        },
+        Ended::Busy(wait) => {
+            if let Err(error) = rest_for_its_address(&cx, host, wait).await {
+                let _ = events.send(Event::Trouble(error));
+            }
+            not_begun(slot, giving)
+        }
+        Ended::Trouble(error) => {
+            let _ = events.send(Event::Trouble(error));
+            not_begun(slot, giving)
+        }
+        Ended::NotBegun => not_begun(slot, giving),
         Ended::Aborted => Event::Ended {
             slot,
             giving,
@@ -66,6 +70,26 @@ pub(super) async fn travel(
         },
     };
     let _ = events.send(event);
+}
+
+fn not_begun(slot: SlotId, giving: Giving) -> Event {
+    Event::Ended {
+        slot,
+        giving,
+        host_news: HostNews::NotAsked,
+        fetched: None,
+        visited: false,
+    }
+}
+
+/// A host whose address is asked for others is not claimed again at once.
+pub(in crate::crawl) async fn rest_for_its_address(
+    cx: &Context,
+    host: HostId,
+    wait: Duration,
+) -> Result<(), FrontierError> {
+    let note = "its address is asked for other hosts";
+    cx.frontier.defer(host, wait, Pace::Same, note).await
 }
 
 /// Trouble of a host moves its one row, not thousands of tasks. `answered`: it did so since it last was in trouble.

@@ -4,6 +4,7 @@ mod ending;
 mod politeness;
 mod redirects;
 mod robots;
+mod together;
 mod troubles;
 
 use axum::response::IntoResponse as _;
