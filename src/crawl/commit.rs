@@ -143,7 +143,7 @@ impl Committer {
             .tally
             .committed(u32::try_from(accepted.len()).unwrap_or(u32::MAX));
         if linked {
-            self.cx.fresh.notify_one();
+            self.cx.stir();
         }
         Ok(())
     }

@@ -45,6 +45,8 @@ pub(super) struct Context {
     pub(super) abort: CancellationToken,
     /// Told when a finish made new tasks, so that the next claim need not wait.
     pub(super) fresh: Notify,
+    /// Told of what others should hear of.
+    pub(super) news: Notify,
     /// Told when the dispatcher has nothing to start: what waits for a fuller batch should be finished now.
     pub(super) hungry: Notify,
     /// Visits that are finished and not yet in the database.
@@ -98,6 +100,7 @@ impl Context {
             workers: AtomicUsize::new(1),
             abort: CancellationToken::new(),
             fresh: Notify::new(),
+            news: Notify::new(),
             hungry: Notify::new(),
             uncommitted: AtomicUsize::new(0),
             parsers: Arc::new(Semaphore::new(cores)),
@@ -164,6 +167,12 @@ impl Context {
             Verdict::Disallowed { rule } => Some(rule),
             Verdict::Allowed => None,
         }
+    }
+
+    /// There are new tasks: here and, soon, wherever somebody idles.
+    pub(super) fn stir(&self) {
+        self.fresh.notify_one();
+        self.news.notify_one();
     }
 
     pub(super) fn uncommitted(&self) -> usize {

@@ -92,7 +92,7 @@ pub(super) async fn run(
             cx.frontier.answered(&all.answered).await?;
         }
         if !all.givings.is_empty() {
-            cx.fresh.notify_one();
+            cx.stir();
         }
     }
     Ok(())

@@ -11,6 +11,7 @@
 //! | `rate` | turns in the rate of the whole crawl |
 //! | `letting_go` | gives tasks back, releases hosts |
 //! | `licence` | the heartbeat, and until when this process may fetch |
+//! | `waking` | hints between processes that there are new tasks |
 //! | `upkeep` | due retries, lost leases, dead neighbours, counts |
 //!
 //! Each runs as a task of its own; none holds a transaction open, and no database work is cancelled half way. Cut off between any two
@@ -33,6 +34,7 @@ mod supply;
 mod tally;
 mod upkeep;
 mod visit;
+mod waking;
 
 pub use context::ScopeRules;
 pub use ending::{End, Stop, Until};
@@ -51,7 +53,7 @@ use crate::{
     canon::PageUrl,
     clock::Boottime,
     fetch::Fetcher,
-    frontier::{Ending, Frontier, FrontierError, Identity},
+    frontier::{Ears, Ending, Frontier, FrontierError, Identity},
 };
 
 use self::{
@@ -67,6 +69,7 @@ pub struct Crawl {
     me: Identity,
     alive: CancellationToken,
     heartbeat: tokio::task::JoinHandle<()>,
+    ears: Option<Ears>,
     line: std::sync::Mutex<Option<rate::Line>>,
 }
 
@@ -76,6 +79,8 @@ pub struct Hands {
     pub frontier: Frontier,
     /// A frontier on connections of its own, for the heartbeat, which nothing may hold up.
     pub heart: Frontier,
+    /// Where wake-ups are heard; none: new tasks of others are found by looking.
+    pub ears: Option<Ears>,
     /// How pages are got.
     pub fetcher: Fetcher,
     /// Those that `fetcher` asks about private addresses.
@@ -109,6 +114,7 @@ impl Crawl {
         let Hands {
             frontier,
             heart,
+            ears,
             fetcher,
             rules,
         } = hands;
@@ -135,6 +141,7 @@ impl Crawl {
             me,
             alive,
             heartbeat,
+            ears,
             line: std::sync::Mutex::new(line),
         })
     }
@@ -147,10 +154,13 @@ impl Crawl {
             .collect();
         self.cx.frontier.add_rules(&rules, "seed").await?;
         self.cx.rules.refresh(&self.cx.frontier).await?;
-        self.cx
+        let fresh = self
+            .cx
             .frontier
             .enqueue_seeds(self.cx.licence.worker(), seeds)
-            .await
+            .await?;
+        self.cx.news.notify_one();
+        Ok(fresh)
     }
 
     /// Makes all that is done or failed new. Answers how many tasks.
@@ -219,13 +229,21 @@ impl Crawl {
                     rate::run(self.cx.frontier.clone(), rate, line, ended.clone()),
                 )
             });
+        let telling = tokio::spawn(waking::tell(Arc::clone(&self.cx), ended.clone()));
+        let listening = self
+            .ears
+            .clone()
+            .map(|ears| tokio::spawn(waking::listen(Arc::clone(&self.cx), ears, ended.clone())));
         let end = dispatcher.run(stop).await;
         // The dispatcher is gone and its channels closed: what is in them is still written.
         tracker.close();
         tracker.wait().await;
         let _ = tokio::join!(commit, letting_go);
         ended.cancel();
-        let _ = upkeep.await;
+        let _ = tokio::join!(upkeep, telling);
+        if let Some(listening) = listening {
+            let _ = listening.await;
+        }
         if let Some(turns) = turns {
             let _ = turns.await;
         }

@@ -35,7 +35,7 @@ pub(super) async fn run(
         }
         let due = cx.frontier.promote().await?;
         if due > 0 {
-            cx.fresh.notify_one();
+            cx.stir();
         }
         if now >= fold_at {
             cx.frontier.fold_counts().await?;
@@ -78,7 +78,7 @@ async fn look(
         (false, true) => tracing::info!("the crawl is paused; `pgcrawl resume` lets it go on"),
         (true, false) => {
             tracing::info!("the crawl goes on");
-            cx.fresh.notify_one();
+            cx.stir();
         }
         _ => {}
     }
@@ -102,7 +102,7 @@ pub(super) async fn recycle(cx: &Context, me: &Identity) -> Result<(), FrontierE
     let back = cx.frontier.recycle().await?;
     if back > 0 {
         tracing::info!(tasks = back, "recycled claims that were lost");
-        cx.fresh.notify_one();
+        cx.stir();
     }
     Ok(())
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use pgcrawl::db::DbSettings;
+use pgcrawl::frontier::{Ears, Frontier, FrontierSettings};
 use rustix::process::Signal;
 use serde_json::Value;
 use tokio::io::AsyncBufReadExt as _;
@@ -299,6 +301,71 @@ async fn eight_processes_of_which_one_brings_the_seeds_come_up_on_an_empty_datab
     let asked = targets.len();
     targets.dedup();
     assert_eq!((asked, targets.len()), (82, 82));
+}
+
+/// F11 of the field cases: without anybody who can hear, and with ears that die all the time.
+#[tokio::test]
+async fn an_idle_worker_is_woken_and_one_whose_listener_dies_goes_on_by_looking() {
+    let site = (0..40)
+        .fold(Site::builder(), |site, n| {
+            let next = format!("<a href=/{}>on</a>", n + 1);
+            site.page(&format!("/{n}"), next)
+        })
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    let worker = pgcrawl(&db, &["work"]).spawn().unwrap();
+    let (code, said) = ended(
+        &run(
+            &db,
+            &[
+                "crawl",
+                &site.url("/0"),
+                "--delay",
+                "0s",
+                "--max-depth",
+                "100",
+                "--max-pages",
+                "5",
+            ],
+        )
+        .await,
+    );
+    assert_eq!(code, 4, "{said}");
+    let ears = "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'pgcrawl wake-ups'";
+    until(&db, ears, 1).await;
+    let kill = "select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = current_database() and application_name = 'pgcrawl wake-ups'";
+    for asked in [10, 20, 30] {
+        site.wait_for(|log| log.len() > asked).await;
+        number(&db.pool, kill).await;
+    }
+    site.wait_for(|log| log.iter().any(|request| request.target == "/39"))
+        .await;
+    assert_eq!(stop(worker).await, 5);
+    assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_nudge_is_heard_and_a_dead_ear_says_so() {
+    let db = TestDb::new().await;
+    let frontier = Frontier::new(db.pool.clone(), FrontierSettings::default());
+    let ears = Ears::new(
+        db.another_pool(&DbSettings {
+            max_connections: 1,
+            ..DbSettings::default()
+        })
+        .await,
+    );
+    let mut ear = ears.open().await.unwrap();
+    frontier.nudge().await.unwrap();
+    ear.hear().await.unwrap();
+    let kill = "select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = current_database() and query ilike 'listen%'";
+    assert_eq!(number(&db.pool, kill).await, 1);
+    assert!(ear.hear().await.is_err());
+    drop(ear);
+    let mut ear = ears.open().await.unwrap();
+    frontier.nudge().await.unwrap();
+    ear.hear().await.unwrap();
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use crate::config::{Config, Loaded};
 use crate::crawl::{Crawl, End, Hands, ScopeRules, Stop, Summary, Tally, Until};
 use crate::db::{self, DbSettings};
 use crate::fetch::{Fetcher, PrivateGuard, ProxyEnvironment};
-use crate::frontier::{Frontier, FrontierError};
+use crate::frontier::{Ears, Frontier, FrontierError};
 use crate::scope::Scope;
 use crate::status;
 
@@ -67,16 +67,28 @@ pub(in crate::cli) async fn crawl(
     )
     .await
     .map_err(hinted_db)?;
+    let ear = db::connect(
+        &opened.url,
+        &DbSettings {
+            max_connections: 1,
+            application_name: "pgcrawl wake-ups".to_owned(),
+            ..loaded.config.db_settings()
+        },
+    )
+    .await
+    .map_err(hinted_db)?;
     let session = Session {
         loaded,
         pool,
         heart,
+        ears: Ears::new(ear),
         tally: Arc::default(),
         stop: Stop::default(),
         began: Instant::now(),
         until: order.until,
     };
     let ended = session.run(order).await;
+    session.ears.close().await;
     session.heart.close().await;
     session.pool.close().await;
     ended
@@ -87,6 +99,7 @@ struct Session<'a> {
     loaded: &'a Loaded,
     pool: PgPool,
     heart: PgPool,
+    ears: Ears,
     tally: Arc<Tally>,
     stop: Stop,
     began: Instant,
@@ -204,6 +217,7 @@ impl Session<'_> {
         let hands = Hands {
             frontier: Frontier::new(self.pool.clone(), frontier.clone()),
             heart: Frontier::new(self.heart.clone(), frontier),
+            ears: Some(self.ears.clone()),
             fetcher,
             rules,
         };

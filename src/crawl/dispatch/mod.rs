@@ -39,7 +39,7 @@ use crate::{
 };
 
 /// Rest after a claim that answered nothing: at first, and at most.
-const REST: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(2));
+const REST: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
 /// Hosts that one claim asks for at most.
 const CLAIM_HOSTS: usize = 256;

@@ -69,6 +69,7 @@ impl Setup {
             Hands {
                 frontier: frontier.clone(),
                 heart: frontier,
+                ears: None,
                 fetcher,
                 rules,
             },
