@@ -60,6 +60,18 @@ pub enum DbError {
         /// The unknown migration.
         version: i64,
     },
+    /// An upgrade of the schema did not get its locks; the database is as it was before.
+    #[error(
+        "the schema could not be upgraded within {}: another session holds a lock",
+        humantime::format_duration(*waited)
+    )]
+    Locked {
+        /// How long it was tried.
+        waited: std::time::Duration,
+        /// What the server said last.
+        #[source]
+        source: sqlx::migrate::MigrateError,
+    },
     /// A migration failed; the database is as it was before that migration.
     #[error("migrating the database failed")]
     Migrate(#[source] sqlx::migrate::MigrateError),
@@ -110,6 +122,9 @@ impl DbError {
                 "a pooler seems to drop start-up options: give pgcrawl the server's own address, or set them on the role"
             }
             Self::Newer { .. } => "use the newer pgcrawl, or another database",
+            Self::Locked { .. } => {
+                "view blocked tells who holds it; a long transaction, a report or a backup: end it, or start again later"
+            }
             Self::Migrate(_) | Self::Query { .. } => return None,
         })
     }

@@ -13,5 +13,5 @@ mod query;
 
 pub use connect::{DbSettings, connect};
 pub use error::DbError;
-pub use migrate::migrate;
+pub use migrate::{migrate, migrate_within};
 pub use query::{Access, Form, Part, QueryError, TextColumn, query_text};

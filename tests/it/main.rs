@@ -16,3 +16,4 @@ mod processes;
 mod readme;
 mod scale;
 mod support;
+mod trouble;
