@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use sqlx::PgPool;
+use sqlx::PgExecutor;
 
 /// The row of view `progress`, and the number of hosts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -38,7 +38,7 @@ pub struct Status {
 /// # Errors
 ///
 /// The database fails, or holds no crawl of this version.
-pub async fn status(pool: &PgPool) -> Result<Status, sqlx::Error> {
+pub async fn status(db: impl PgExecutor<'_>) -> Result<Status, sqlx::Error> {
     // Ids of hosts have few gaps, and counting a million of them each second would cost more than knowing it is worth.
     let row = sqlx::query!(
         r#"select tasks as "tasks!", new as "new!", claimed as "claimed!", done as "done!", failed as "failed!", excluded as "excluded!",
@@ -47,7 +47,7 @@ pub async fn status(pool: &PgPool) -> Result<Status, sqlx::Error> {
                   first_activity_at, last_activity_at
            from progress"#
     )
-    .fetch_one(pool)
+    .fetch_one(db)
     .await?;
     Ok(Status {
         tasks: row.tasks,
@@ -105,7 +105,7 @@ pub struct Worker {
 /// # Errors
 ///
 /// The database fails.
-pub async fn workers(pool: &PgPool, all: bool) -> Result<Vec<Worker>, sqlx::Error> {
+pub async fn workers(pool: &sqlx::PgPool, all: bool) -> Result<Vec<Worker>, sqlx::Error> {
     sqlx::query_as!(
         Worker,
         r#"select worker_id as "worker_id!", name as "name!", host_name as "host_name!", version as "version!", state as "state!",

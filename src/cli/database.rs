@@ -1,12 +1,14 @@
 //! Which database a command works on: the operator's by URL, else a crawl of the embedded server.
 
+use std::time::Duration;
+
 use clap::Args;
 use secrecy::SecretString;
 use sqlx::PgPool;
 
 use super::Context;
 use super::output::WithHint;
-use crate::config::{Database, FlagValue};
+use crate::config::{Config, Database, FlagValue};
 #[cfg(unix)]
 use crate::db::embedded::{EmbeddedError, EmbeddedSettings, Server};
 use crate::db::{DbError, DbSettings};
@@ -88,12 +90,13 @@ pub enum Missing {
 /// A database that can be connected to, for as long as it lives.
 #[derive(Debug)]
 pub struct Opened {
-    /// For the role that writes.
+    /// The server itself, for the role that writes.
     pub url: SecretString,
     /// For a role that can only read where we have one; else the same.
     pub reader_url: SecretString,
-    /// Most connections of a pool.
-    max_connections: u32,
+    settings: DbSettings,
+    /// How long trouble is sat out.
+    patience: Duration,
     #[cfg(unix)]
     server: Option<Server>,
 }
@@ -104,16 +107,26 @@ impl Opened {
     /// # Errors
     /// A database that will not do; with its hint.
     pub async fn pool(&self) -> anyhow::Result<PgPool> {
-        let settings = DbSettings {
-            max_connections: self.max_connections,
-            ..DbSettings::default()
-        };
         let connected = async {
-            let pool = crate::db::connect(&self.url, &settings).await?;
-            crate::db::migrate(&pool).await?;
+            let pool = crate::db::connect(&self.url, &self.settings).await?;
+            crate::db::migrate_within(&pool, self.patience).await?;
             Ok(pool)
         };
         connected.await.map_err(hinted_db)
+    }
+
+    /// Connects one session to the server itself, whatever is before it, for what must not wait behind statements of the crawl.
+    ///
+    /// # Errors
+    /// A database that will not do; with its hint.
+    pub async fn connect_direct(&self, application_name: &str) -> anyhow::Result<PgPool> {
+        let settings = DbSettings {
+            max_connections: 1,
+            application_name: application_name.to_owned(),
+            ..self.settings.clone()
+        };
+        let connected = crate::db::connect(&self.url, &settings).await;
+        connected.map_err(hinted_db)
     }
 
     /// The embedded server, if it is one.
@@ -144,9 +157,9 @@ pub async fn open(
     context: &Context,
     missing: Missing,
 ) -> anyhow::Result<Opened> {
-    let database = &context.loaded.config.database;
-    let Some(url) = &database.url else {
-        return open_embedded(args, database, missing).await;
+    let config = &context.loaded.config;
+    let Some(url) = &config.database.url else {
+        return open_embedded(args, config, missing).await;
     };
     if let Some(crawl) = &args.crawl {
         super::output::warn(
@@ -157,7 +170,8 @@ pub async fn open(
     Ok(Opened {
         url: url.clone(),
         reader_url: url.clone(),
-        max_connections: database.max_connections,
+        settings: config.db_settings(),
+        patience: config.database.patience,
         #[cfg(unix)]
         server: None,
     })
@@ -166,11 +180,13 @@ pub async fn open(
 #[cfg(unix)]
 async fn open_embedded(
     args: &DatabaseArgs,
-    database: &Database,
+    config: &Config,
     missing: Missing,
 ) -> anyhow::Result<Opened> {
     let crawl = args.crawl();
-    let server = Server::start(&settings(database)).await.map_err(hinted)?;
+    let server = Server::start(&settings(&config.database))
+        .await
+        .map_err(hinted)?;
     let there = match missing {
         Missing::Create => server.create_database(crawl).await.map(|_| None),
         Missing::Refuse => server.databases().await.map(Some),
@@ -189,13 +205,14 @@ async fn open_embedded(
     Ok(Opened {
         url: server.url(crawl),
         reader_url: server.reader_url(crawl),
-        max_connections: database.max_connections,
+        settings: config.db_settings(),
+        patience: config.database.patience,
         server: Some(server),
     })
 }
 
 #[cfg(not(unix))]
-async fn open_embedded(_: &DatabaseArgs, _: &Database, _: Missing) -> anyhow::Result<Opened> {
+async fn open_embedded(_: &DatabaseArgs, _: &Config, _: Missing) -> anyhow::Result<Opened> {
     Err(anyhow::anyhow!("the embedded server needs a Unix system"))
         .hint("set DATABASE_URL to a running server")
 }

@@ -230,6 +230,11 @@ fn spans(complaints: &mut Complaints<'_>, config: &Config) {
     positive("frontier.dead_after", frontier.dead_after, HOUR);
     positive("frontier.recycle_every", frontier.recycle_every, HOUR);
     positive("frontier.hold", frontier.hold, HOUR);
+    positive(
+        "database.statement_timeout",
+        config.database.statement_timeout,
+        HOUR,
+    );
     complaints.unless(
         config.politeness.delay <= 24 * HOUR,
         "politeness.delay",
@@ -313,6 +318,17 @@ fn relations(complaints: &mut Complaints<'_>, config: &Config) {
             human(frontier.dead_after)
         ),
         "a fetch begins only if its longest fits into what is left of dead_after: raise it or lower the timeout",
+    );
+    let is_chosen = *complaints.loaded.origin("database.statement_timeout") != Origin::Default;
+    complaints.unless(
+        !is_chosen || config.database.statement_timeout == config.statement_timeout(),
+        "database.statement_timeout",
+        format!(
+            "must be at most a quarter of frontier.lease ({}), is {}",
+            human(frontier.lease / 4),
+            human(config.database.statement_timeout)
+        ),
+        "a claim must not be old when it is answered: lower it or raise the lease",
     );
     complaints.unless(
         frontier.heartbeat.saturating_mul(2) <= frontier.dead_after,

@@ -1,5 +1,7 @@
 //! The settings of other modules, made of ours: they own the meaning, and their defaults are held equal by a test.
 
+use std::time::Duration;
+
 use secrecy::ExposeSecret;
 
 use super::Config;
@@ -43,11 +45,26 @@ impl Config {
         }
     }
 
-    /// Returns how connections to the database are made.
+    /// Returns the server's limit for one statement: well below the lease, so that a claim that stands in a queue is not older than its
+    /// lease when it ends.
+    pub fn statement_timeout(&self) -> Duration {
+        // Below a second a busy server would be taken for one in trouble.
+        let most = (self.frontier.lease / 4).max(Duration::from_secs(1));
+        self.database.statement_timeout.min(most)
+    }
+
+    /// Returns how connections to the server itself are made.
     pub fn db_settings(&self) -> DbSettings {
+        let defaults = DbSettings::default();
+        let statement_timeout = self.statement_timeout();
         DbSettings {
             max_connections: self.database.max_connections,
-            ..DbSettings::default()
+            statement_timeout,
+            lock_timeout: defaults.lock_timeout.min(statement_timeout / 2),
+            idle_in_transaction_timeout: defaults
+                .idle_in_transaction_timeout
+                .min(statement_timeout),
+            ..defaults
         }
     }
 
@@ -64,7 +81,7 @@ impl Config {
             max_expiries: frontier.max_expiries,
             obey_robots: self.crawl.obey_robots,
             patience: self.database.patience,
-            statement_timeout: self.db_settings().statement_timeout,
+            statement_timeout: self.statement_timeout(),
             ..FrontierSettings::default()
         }
     }

@@ -81,6 +81,7 @@ pub const KEYS: &[Key] = keys! {
     machine database.bin_dir
     machine database.keep
     machine database.max_connections
+    machine database.statement_timeout
     machine database.patience
     machine log.level
     machine log.format

@@ -195,6 +195,8 @@ pub struct Database {
     pub keep: bool,
     /// Of this process.
     pub max_connections: u32,
+    /// The server's limit for one statement, see [`Config::statement_timeout`].
+    pub statement_timeout: Duration,
     /// How long trouble with it is sat out.
     pub patience: Duration,
 }
@@ -338,6 +340,7 @@ impl Default for Database {
             bin_dir: None,
             keep: false,
             max_connections: 8,
+            statement_timeout: Duration::from_secs(30),
             patience: Duration::from_secs(300),
         }
     }

@@ -234,6 +234,7 @@ impl Crawl {
             .ears
             .clone()
             .map(|ears| tokio::spawn(waking::listen(Arc::clone(&self.cx), ears, ended.clone())));
+        let hurry = tokio::spawn(hurry(Arc::clone(&self.cx), stop.clone()));
         let end = dispatcher.run(stop).await;
         // The dispatcher is gone and its channels closed: what is in them is still written.
         tracker.close();
@@ -247,6 +248,7 @@ impl Crawl {
         if let Some(turns) = turns {
             let _ = turns.await;
         }
+        hurry.abort();
         let end = match end? {
             // The limit may have been just what there was.
             End::Limit if self.cx.frontier.finished().await? => End::Finished,
@@ -267,14 +269,28 @@ impl Crawl {
     /// Leaves the crawl. What is still claimed is open again at once; where the database cannot be told, as soon as this process is missed.
     pub async fn leave(self) {
         self.alive.cancel();
-        let _ = self.heartbeat.await;
-        if self.cx.abort.is_cancelled() {
+        if self.cx.abort.is_cancelled() || self.cx.frontier.is_hurried() {
+            // A heartbeat under way may wait for a server that is gone.
             self.heart.hurry();
         }
+        let _ = self.heartbeat.await;
         if let Err(error) = self.heart.leave(self.cx.licence.worker()).await {
             tracing::warn!(%error, "the database could not be told that this process leaves");
         }
     }
+}
+
+/// Ends all patience with the database once a process that was told to stop should be gone, whatever it does then: what is
+/// under way and what is still to be written. Visits are the dispatcher's to abort.
+async fn hurry(cx: Arc<Context>, stop: Stop) {
+    tokio::select! {
+        () = stop.abort.cancelled() => {}
+        () = async {
+            stop.drain.cancelled().await;
+            tokio::time::sleep(cx.settings.grace).await;
+        } => {}
+    }
+    cx.frontier.hurry();
 }
 
 /// Runs a part as a task of its own; if the frontier fails it for good, the dispatcher hears of it.

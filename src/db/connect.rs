@@ -9,6 +9,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection, PgConnection, PgPool};
 
 use super::error::{DbError, sqlstate};
+use super::session::{Route, SIGN_OF_LIFE, Session, answers};
 
 /// The oldest server we speak to, as `server_version_num`.
 const OLDEST_SERVER: i32 = 140_000;
@@ -29,6 +30,8 @@ pub struct DbSettings {
     pub connect_timeout: Duration,
     /// What `pg_stat_activity` shows. Default `pgcrawl`.
     pub application_name: String,
+    /// Whether the URL is that of a pooler in transaction mode. Default no. Then only the statements of a [`Route::Pooler`] will do.
+    pub through_pooler: bool,
 }
 
 impl Default for DbSettings {
@@ -40,7 +43,40 @@ impl Default for DbSettings {
             idle_in_transaction_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(10),
             application_name: "pgcrawl".to_owned(),
+            through_pooler: false,
         }
+    }
+}
+
+impl DbSettings {
+    /// How statements reach the server with these settings.
+    pub fn route(&self) -> Route {
+        if !self.through_pooler {
+            return Route::Session;
+        }
+        let mut begin = "begin isolation level read committed".to_owned();
+        for (name, value) in self.session() {
+            // Names and values are ours; values hold digits, letters and spaces.
+            begin.push_str(&format!("; set local {name} = '{value}'"));
+        }
+        Route::Pooler {
+            begin: begin.into(),
+        }
+    }
+
+    /// What each session has, or each transaction of a pooler's.
+    fn session(&self) -> impl Iterator<Item = (&'static str, String)> {
+        REQUIRED
+            .iter()
+            .map(|(name, value)| (*name, (*value).to_owned()))
+            .chain([
+                ("statement_timeout", millis(self.statement_timeout)),
+                ("lock_timeout", millis(self.lock_timeout)),
+                (
+                    "idle_in_transaction_session_timeout",
+                    millis(self.idle_in_transaction_timeout),
+                ),
+            ])
     }
 }
 
@@ -63,31 +99,43 @@ const CHECK_INTERVAL: (&str, &str) = ("client_connection_check_interval", "10s")
 /// # Errors
 /// A database that cannot be reached, that is not UTF8, older than 14 or read-only, or a pooler that drops the settings.
 pub async fn connect(url: &SecretString, settings: &DbSettings) -> Result<PgPool, DbError> {
-    let base = parse(url)?;
+    let base = parse(url)?.application_name(&settings.application_name);
     let at = place(&base);
-    let mut options = with_settings(base, settings);
-    let checked = options.clone().options([CHECK_INTERVAL]);
-    let mut probe = match open(&checked, settings.connect_timeout).await {
-        Ok(connection) => {
-            options = checked;
-            connection
+    let options = if settings.through_pooler {
+        // It refuses start-up options and keeps no names of statements.
+        let options = base.extra_float_digits(None).statement_cache_capacity(0);
+        quiet(options)
+    } else {
+        let options = with_settings(base, settings);
+        let checked = options.clone().options([CHECK_INTERVAL]);
+        match open(&checked, settings.connect_timeout).await {
+            Ok(probe) => {
+                let _ = probe.close().await;
+                checked
+            }
+            Err(error) if sqlstate(&error).as_deref() == Some("22023") => options,
+            Err(error) => return Err(DbError::from_connect(at, error)),
         }
-        Err(error) if sqlstate(&error).as_deref() == Some("22023") => {
-            open(&options, settings.connect_timeout)
-                .await
-                .map_err(|error| DbError::from_connect(at.clone(), error))?
-        }
-        Err(error) => return Err(DbError::from_connect(at, error)),
     };
-    check(&mut probe).await?;
-    probe.close().await.map_err(|source| DbError::Query {
-        doing: "closing a connection",
-        source,
-    })?;
-    Ok(PgPoolOptions::new()
+    let pool = PgPoolOptions::new()
         .max_connections(settings.max_connections)
         .acquire_timeout(settings.connect_timeout)
-        .connect_lazy_with(options))
+        // The driver's own test waits without limit.
+        .test_before_acquire(false)
+        .before_acquire(|connection, _| Box::pin(answers(connection)))
+        .connect_lazy_with(options);
+    let mut session = Session::take(&pool, &settings.route())
+        .await
+        .map_err(|error| DbError::from_connect(at, error))?;
+    check(&mut session).await?;
+    session.put_back();
+    Ok(pool)
+}
+
+/// Closes a pool, whether or not its server still answers.
+pub async fn close(pool: PgPool) {
+    // Somebody may wait on a connection whose server vanished without closing it.
+    let _ = tokio::time::timeout(SIGN_OF_LIFE, pool.close()).await;
 }
 
 /// Reads a URL; libpq's `PG*` variables fill in what it leaves out.
@@ -128,38 +176,37 @@ pub(crate) async fn open(
 }
 
 fn with_settings(options: PgConnectOptions, settings: &DbSettings) -> PgConnectOptions {
-    options
-        .application_name(&settings.application_name)
-        .options(REQUIRED)
-        .options([
-            ("statement_timeout", millis(settings.statement_timeout)),
-            ("lock_timeout", millis(settings.lock_timeout)),
-            (
-                "idle_in_transaction_session_timeout",
-                millis(settings.idle_in_transaction_timeout),
-            ),
-            ("tcp_keepalives_idle", "30".to_owned()),
-        ])
-        // The driver would print whole statements to the operator when a lock takes a second.
-        .disable_statement_logging()
+    quiet(
+        options
+            .options(settings.session())
+            .options([("tcp_keepalives_idle", "30")]),
+    )
+}
+
+/// The driver would print whole statements to the operator when a lock takes a second.
+fn quiet(options: PgConnectOptions) -> PgConnectOptions {
+    options.disable_statement_logging()
 }
 
 fn millis(duration: Duration) -> String {
     format!("{}ms", duration.as_millis())
 }
 
-async fn check(connection: &mut PgConnection) -> Result<(), DbError> {
-    let query = |source| DbError::Query {
-        doing: "asking the server about itself",
-        source,
-    };
-    let (number, version, encoding, read_only): (i32, String, String, bool) = sqlx::query_as(
+async fn check(session: &mut Session) -> Result<(), DbError> {
+    let names: Vec<&str> = REQUIRED.iter().map(|(name, _)| *name).collect();
+    let facts = sqlx::query_as(
         "select current_setting('server_version_num')::int, current_setting('server_version'),
-                current_setting('server_encoding'), current_setting('transaction_read_only')::bool",
+                current_setting('server_encoding'), current_setting('transaction_read_only')::bool,
+                array(select current_setting(name) from unnest($1::text[]) with ordinality as r (name, n) order by n)",
     )
-    .fetch_one(&mut *connection)
-    .await
-    .map_err(query)?;
+    .bind(names)
+    .fetch_one(session)
+    .await;
+    let (number, version, encoding, read_only, settings): (i32, String, String, bool, Vec<String>) =
+        facts.map_err(|source| DbError::Query {
+            doing: "asking the server about itself",
+            source,
+        })?;
     if number < OLDEST_SERVER {
         return Err(DbError::TooOld { found: version });
     }
@@ -169,12 +216,7 @@ async fn check(connection: &mut PgConnection) -> Result<(), DbError> {
     if read_only {
         return Err(DbError::ReadOnly);
     }
-    for (name, wanted) in REQUIRED {
-        let found: String = sqlx::query_scalar("select current_setting($1)")
-            .bind(name)
-            .fetch_one(&mut *connection)
-            .await
-            .map_err(query)?;
+    for ((name, wanted), found) in REQUIRED.into_iter().zip(settings) {
         if found != wanted {
             return Err(DbError::Setting {
                 name,

@@ -107,7 +107,7 @@ impl DbError {
                     "the server has no free connection: raise its max_connections, or run fewer programs"
                 }
                 "08P01" => {
-                    "a pooler seems to refuse start-up options: give pgcrawl the server's own address"
+                    "a pooler seems to refuse start-up options: set database.direct_url to the server's own address beside it"
                 }
                 _ => return None,
             },
@@ -119,7 +119,7 @@ impl DbError {
             }
             Self::ReadOnly => "connect to the primary, or reset default_transaction_read_only",
             Self::Setting { .. } => {
-                "a pooler seems to drop start-up options: give pgcrawl the server's own address, or set them on the role"
+                "a pooler seems to drop start-up options: set database.direct_url to the server's own address beside it"
             }
             Self::Newer { .. } => "use the newer pgcrawl, or another database",
             Self::Locked { .. } => {

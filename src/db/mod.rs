@@ -10,8 +10,10 @@ pub mod embedded;
 mod error;
 mod migrate;
 mod query;
+mod session;
 
-pub use connect::{DbSettings, connect};
+pub use connect::{DbSettings, close, connect};
 pub use error::DbError;
 pub use migrate::{migrate, migrate_within};
 pub use query::{Access, Form, Part, QueryError, TextColumn, query_text};
+pub use session::{Route, Session};

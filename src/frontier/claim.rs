@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     Frontier, HostId, Result, TaskId, WorkerId, ms,
-    tries::{once, run},
+    tries::{Tries, once, run},
 };
 use crate::clock::Boottime;
 
@@ -78,34 +78,51 @@ pub struct ClaimedTask {
 
 impl Frontier {
     /// Claims tasks of ready hosts. Never waits for a lock; short or empty is not "nothing left".
+    ///
+    /// A worker's claims follow one another: what it has claimed after the last one that was answered is then from one whose answer was
+    /// lost with its connection, and is given back before the next try.
     pub async fn claim(&self, worker: WorkerId, appetite: Appetite) -> Result<Claim> {
         let settings = self.settings();
-        let mut sent = Boottime::now();
         let (hosts, tasks, per_host) = (
             count(appetite.hosts),
             count(appetite.tasks),
             count(appetite.tasks_per_host),
         );
         let began = Boottime::now();
-        let rows = run!(self, "claim", async |db| {
+        let mut tries = Tries::new("claim");
+        let (sent, rows) = loop {
             // Each try anew: a claim that was sent late runs until late.
-            sent = Boottime::now();
-            sqlx::query_file!(
-                "src/frontier/sql/claim.sql",
-                worker.0,
-                hosts,
-                tasks,
-                per_host,
-                ms(settings.hold),
-                ms(settings.lease),
-                ms(settings.delay),
-                ms(settings.mark_age),
-                settings.obey_robots,
-                settings.version
-            )
-            .fetch_all(db)
-            .await
-        })?;
+            let sent = Boottime::now();
+            let answer = once!(self, async |db| {
+                sqlx::query_file!(
+                    "src/frontier/sql/claim.sql",
+                    worker.0,
+                    hosts,
+                    tasks,
+                    per_host,
+                    ms(settings.hold),
+                    ms(settings.lease),
+                    ms(settings.delay),
+                    ms(settings.mark_age),
+                    settings.obey_robots,
+                    settings.version
+                )
+                .fetch_all(db)
+                .await
+            });
+            match answer {
+                Ok(rows) => break (sent, rows),
+                Err(error) => {
+                    tries.failed(error, self).await?;
+                    if tries.lost() {
+                        self.give_back_stray(worker).await?;
+                    }
+                }
+            }
+        };
+        if let Some(row) = rows.first() {
+            self.answered.note(worker, row.at_us);
+        }
         let mut claim = Claim {
             hosts: Vec::new(),
             empty: Vec::new(),

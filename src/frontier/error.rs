@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use sqlx::error::DatabaseError;
+use sqlx::postgres::PgDatabaseError;
+
 /// Trouble with the frontier.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -67,19 +70,55 @@ impl FrontierError {
 /// Whether the trouble is of the kind that passes by itself, so that the statement is worth repeating.
 ///
 /// Class 08 connection, 40 rollback (deadlock, serialisation), 53 resources (53100 disk full included: room may be made), 55P03 lock not
-/// available, 57 operator intervention (restart, cancel, statement timeout), 58 system.
+/// available, 57 operator intervention (restart, cancel, statement timeout), 58 system; 25006 read-only (a failover, or a disk that is
+/// protected from filling up), 25P03 a transaction through a pooler that idled because this process was stopped. And all that a fresh
+/// connection mends.
 pub(super) fn passes(error: &sqlx::Error) -> bool {
+    if let sqlx::Error::Database(database) = error {
+        return database.code().is_some_and(|code| {
+            matches!(code.get(..2), Some("08" | "40" | "53" | "57" | "58"))
+                || matches!(&*code, "55P03" | "25006" | "25P03")
+        }) || is_stale_plan(&**database);
+    }
+    is_lost(error) || matches!(error, sqlx::Error::PoolTimedOut)
+}
+
+/// Whether the connection is gone, or in a state that nobody knows: the statement may have been committed, or may be yet.
+pub(super) fn is_lost(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Database(error) => error.code().is_some_and(|code| {
-            matches!(code.get(..2), Some("08" | "40" | "53" | "57" | "58"))
-                || code == "55P03"
-                || code == "25006"
+            code.starts_with("08") || code.starts_with("57P") || code == "25P03"
         }),
         sqlx::Error::Io(_)
-        | sqlx::Error::PoolTimedOut
         | sqlx::Error::Protocol(_)
         | sqlx::Error::WorkerCrashed
         | sqlx::Error::Tls(_) => true,
+        _ => false,
+    }
+}
+
+/// Whether no other statement may be sent on the connection: it is lost, or what was prepared on it is no longer true.
+pub(super) fn spoils(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Database(database) => {
+            // A session may have been read-only from its start on.
+            is_lost(error)
+                || is_stale_plan(&**database)
+                || database.code().as_deref() == Some("25006")
+        }
+        _ => is_lost(error),
+    }
+}
+
+/// Whether the server and the driver disagree about what was prepared on the connection: the schema was upgraded meanwhile (`cached plan
+/// must not change result type`, told by the routine that raises it, since messages are translated), or somebody in between lost the
+/// prepared statements (26000, 42P05).
+fn is_stale_plan(error: &dyn DatabaseError) -> bool {
+    match error.code().as_deref() {
+        Some("26000" | "42P05") => true,
+        Some("0A000") => error
+            .try_downcast_ref::<PgDatabaseError>()
+            .is_some_and(|error| error.routine() == Some("RevalidateCachedQuery")),
         _ => false,
     }
 }

@@ -1,6 +1,5 @@
 //! The finish: all of a batch of visits is written by one statement, or nothing of it.
 
-use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
@@ -8,6 +7,7 @@ use super::{
     tries::{once, run},
 };
 use crate::canon::UrlDigest;
+use crate::db::Session;
 use crate::pages::PageRow;
 
 /// How a visit ended.
@@ -300,7 +300,7 @@ impl<'a> Columns<'a> {
         &self,
         worker: WorkerId,
         batch: &[Finish],
-        db: &mut PgConnection,
+        db: &mut Session,
     ) -> std::result::Result<Vec<bool>, sqlx::Error> {
         // Each try anew, and before it is sent.
         let ended_ago: Vec<i64> = batch

@@ -116,14 +116,15 @@ impl Frontier {
     ) -> Result<bool> {
         let pauses: Vec<i64> = pauses.iter().map(|pause| i64::from(ms(*pause))).collect();
         let pauses = &pauses;
-        let given_up = run!(self, "host_failed", async |db| {
+        let given_up = run!(self, "host_failed", async |db, again| {
             sqlx::query_file_scalar!(
                 "src/frontier/sql/host_failed.sql",
                 host.0,
                 i32::from(limit),
                 pauses,
                 note,
-                first
+                first,
+                again
             )
             .fetch_optional(db)
             .await
@@ -137,14 +138,15 @@ impl Frontier {
 
     /// Nobody claims from the host for this long (Retry-After). A longer wait that is already set stays.
     pub async fn defer(&self, host: HostId, wait: Duration, pace: Pace, note: &str) -> Result {
-        run!(self, "defer", async |db| {
+        run!(self, "defer", async |db, again| {
             sqlx::query_file!(
                 "src/frontier/sql/defer.sql",
                 host.0,
                 i64::from(ms(wait)),
                 note,
                 pace == Pace::Slower,
-                ms(self.settings().delay)
+                ms(self.settings().delay),
+                again
             )
             .execute(db)
             .await

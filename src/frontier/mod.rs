@@ -46,6 +46,8 @@
 //! | a task becomes new while its host is parked | the inserter holds a key share on the host, which parking must wait out (see `park_hosts`) |
 //! | a page kills whoever fetches it | expiries are counted; at the cap the task is failed, reason `poison` |
 //! | the connection breaks in a statement | it is repeated; a finish that had committed is then refused, which is harmless |
+//! | it breaks in a claim that had committed | what it took is given back before the claim is repeated (`stray`) |
+//! | the server vanishes and leaves its socket open | beyond the server's own limit the connection is closed, and the statement repeated |
 
 mod address;
 mod agreement;
@@ -62,6 +64,7 @@ mod refresh;
 mod robots;
 mod rules;
 mod settings;
+mod stray;
 mod tries;
 mod worker;
 
@@ -110,6 +113,7 @@ pub struct Frontier {
     pool: PgPool,
     settings: Arc<FrontierSettings>,
     hurried: CancellationToken,
+    answered: Arc<stray::Answered>,
 }
 
 impl Frontier {
@@ -119,6 +123,7 @@ impl Frontier {
             pool,
             settings: Arc::new(settings),
             hurried: CancellationToken::new(),
+            answered: Arc::default(),
         }
     }
 
@@ -127,7 +132,8 @@ impl Frontier {
         self.hurried.cancel();
     }
 
-    fn is_hurried(&self) -> bool {
+    /// Whether it has no patience any more.
+    pub(crate) fn is_hurried(&self) -> bool {
         self.hurried.is_cancelled()
     }
 

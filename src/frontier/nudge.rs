@@ -3,6 +3,7 @@
 use sqlx::{PgPool, postgres::PgListener};
 
 use super::{Frontier, tries::once};
+use crate::db;
 
 /// What is listened to; `sql/nudge.sql` has it, too.
 const CHANNEL: &str = "pgcrawl_tasks";
@@ -42,7 +43,7 @@ impl Ears {
 
     /// Closes the pool.
     pub async fn close(&self) {
-        self.0.close().await;
+        db::close(self.0.clone()).await;
     }
 }
 

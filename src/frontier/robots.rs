@@ -83,7 +83,7 @@ impl Frontier {
         error: Option<&str>,
         note: &str,
     ) -> Result<bool> {
-        let given_up = run!(self, "robots_failed", async |db| {
+        let given_up = run!(self, "robots_failed", async |db, again| {
             sqlx::query_file_scalar!(
                 "src/frontier/sql/robots_failed.sql",
                 host.0,
@@ -91,7 +91,8 @@ impl Frontier {
                 i32::from(tries),
                 http_status.and_then(|status| i16::try_from(status).ok()),
                 error,
-                note
+                note,
+                again
             )
             .fetch_optional(db)
             .await

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-/// Settings of the frontier. All machines of a crawl must agree on them, but for `patience` and `statement_timeout`.
+use crate::db::Route;
+
+/// Settings of the frontier. All machines of a crawl must agree on them, but for the last three.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FrontierSettings {
     /// Version of the crawl's settings that these were made of; under another one nothing is claimed. Default 0, the first.
@@ -33,6 +35,8 @@ pub struct FrontierSettings {
     pub patience: Duration,
     /// The server's limit for one statement, as the connections set it. Default 30 s.
     pub statement_timeout: Duration,
+    /// How statements reach the server. Default: by sessions of our own.
+    pub route: Route,
 }
 
 impl Default for FrontierSettings {
@@ -52,6 +56,7 @@ impl Default for FrontierSettings {
             robots_error_ttl: Duration::from_secs(3600),
             patience: Duration::from_secs(300),
             statement_timeout: Duration::from_secs(30),
+            route: Route::Session,
         }
     }
 }

@@ -8,36 +8,32 @@ use std::{
 };
 
 use rand::RngExt as _;
-use sqlx::{Postgres, pool::PoolConnection};
 use tokio::time::Instant;
 
 use super::{Frontier, FrontierError, error};
+use crate::db::Session;
 
 /// Runs one autocommit statement, once: `once!(frontier, async |db| …)`.
 ///
-/// Past the server's own `statement_timeout` and 5 s more (a server that vanished without closing its socket) the connection is closed,
-/// and not returned to the pool.
+/// Past the server's own `statement_timeout` and some more (a server that vanished without closing its socket) the connection is closed,
+/// and not returned to the pool; so it is where this is cut off.
 macro_rules! once {
     ($frontier:expr, async |$db:ident| $statement:expr) => {
-        match $frontier.connection().await {
-            Ok(mut connection) => {
-                let limit =
-                    $frontier.settings().statement_timeout + std::time::Duration::from_secs(5);
+        once!($frontier, $frontier.limit(), async |$db| $statement)
+    };
+    ($frontier:expr, $limit:expr, async |$db:ident| $statement:expr) => {
+        match $frontier.session().await {
+            Ok(mut session) => {
+                let limit = $limit;
                 let answer = {
-                    let $db = &mut *connection;
+                    let $db = &mut session;
                     tokio::select! {
                         biased;
                         answer = tokio::time::timeout(limit, async { $statement }) => answer.ok(),
                         () = $frontier.hurried() => None,
                     }
                 };
-                match answer {
-                    Some(result) => result,
-                    None => {
-                        let _ = sqlx::Connection::close_hard(connection.detach()).await;
-                        Err(crate::frontier::tries::silent())
-                    }
-                }
+                crate::frontier::tries::ended(session, answer)
             }
             Err(error) => Err(error),
         }
@@ -45,10 +41,16 @@ macro_rules! once {
 }
 
 /// Runs one autocommit statement and repeats it with jittered waits while the trouble passes: `run!(frontier, "name", async |db| …)`.
+///
+/// `async |db, again|` also tells whether an earlier try may have been done, its answer lost: for statements that must not count twice.
 macro_rules! run {
-    ($frontier:expr, $what:literal, async |$db:ident| $statement:expr) => {{
+    ($frontier:expr, $what:literal, async |$db:ident| $statement:expr) => {
+        run!($frontier, $what, async |$db, _again| $statement)
+    };
+    ($frontier:expr, $what:literal, async |$db:ident, $again:ident| $statement:expr) => {{
         let mut tries = crate::frontier::tries::Tries::new($what);
         loop {
+            let $again = tries.lost();
             match once!($frontier, async |$db| $statement) {
                 Ok(value) => break Ok(value),
                 Err(error) => {
@@ -63,19 +65,40 @@ macro_rules! run {
 
 pub(super) use {once, run};
 
+/// How much longer than the server's own limit a statement is waited for.
+const GRACE: Duration = Duration::from_secs(5);
+
 impl Frontier {
     /// A connection of the pool, for one statement.
-    pub(super) async fn connection(&self) -> Result<PoolConnection<Postgres>, sqlx::Error> {
+    pub(super) async fn session(&self) -> Result<Session, sqlx::Error> {
         tokio::select! {
             biased;
-            connection = self.pool.acquire() => connection,
+            session = Session::take(&self.pool, &self.settings().route) => session,
             () = self.hurried() => Err(silent()),
         }
     }
+
+    /// How long a statement is waited for. The server's own limit comes first, unless the server is gone.
+    pub(super) fn limit(&self) -> Duration {
+        let theirs = self.settings().statement_timeout;
+        theirs + theirs.min(GRACE)
+    }
+}
+
+/// The end of a statement: its connection goes back to the pool if another statement may follow on it.
+pub(super) fn ended<T>(
+    session: Session,
+    answer: Option<Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    let answer = answer.unwrap_or_else(|| Err(silent()));
+    if !answer.as_ref().is_err_and(error::spoils) {
+        session.put_back();
+    }
+    answer
 }
 
 /// A server that did not answer and did not hang up.
-pub(super) fn silent() -> sqlx::Error {
+fn silent() -> sqlx::Error {
     sqlx::Error::Io(std::io::Error::new(
         std::io::ErrorKind::TimedOut,
         "the server did not answer",
@@ -87,6 +110,7 @@ pub(super) struct Tries {
     what: &'static str,
     began: Instant,
     wait: Duration,
+    lost: bool,
 }
 
 impl Tries {
@@ -95,7 +119,13 @@ impl Tries {
             what,
             began: Instant::now(),
             wait: Duration::from_millis(20),
+            lost: false,
         }
+    }
+
+    /// Whether some try may have been done although it failed.
+    pub(super) fn lost(&self) -> bool {
+        self.lost
     }
 
     /// Waits until it is worth another try; the end of all tries is the error.
@@ -105,6 +135,7 @@ impl Tries {
         frontier: &Frontier,
     ) -> Result<(), FrontierError> {
         let what = self.what;
+        self.lost |= error::is_lost(&error);
         if !error::passes(&error) {
             return Err(FrontierError::Statement {
                 what,

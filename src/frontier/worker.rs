@@ -1,5 +1,7 @@
 //! A process in the frontier: it joins, says that it lives, and leaves.
 
+use std::time::Duration;
+
 use super::{
     Frontier, Result, WorkerId, ms,
     tries::{once, run},
@@ -46,10 +48,13 @@ pub struct Neighbour {
     pub process_started: String,
 }
 
+/// A server that is only busy answers a heartbeat by then.
+const SOONEST_GIVEN_UP: Duration = Duration::from_secs(5);
+
 impl Frontier {
     /// Joins the crawl. An id is never used again.
     pub async fn join(&self, me: &Identity) -> Result<WorkerId> {
-        run!(self, "worker_start", async |db| {
+        run!(self, "worker_start", async |db, again| {
             sqlx::query_file!(
                 "src/frontier/sql/worker_start.sql",
                 me.name,
@@ -58,7 +63,8 @@ impl Frontier {
                 me.host_name,
                 me.pid,
                 me.process_started,
-                ms(self.settings().dead_after)
+                ms(self.settings().dead_after),
+                again
             )
             .fetch_one(db)
             .await
@@ -70,7 +76,10 @@ impl Frontier {
     ///
     /// One try: the caller decides when to try again, since the licence to fetch runs from before the statement that succeeded.
     pub async fn beat(&self, worker: WorkerId) -> std::result::Result<bool, sqlx::Error> {
-        once!(self, async |db| {
+        // Where it gets no answer, another must come in time, on another connection.
+        let in_time = (self.settings().dead_after / 6).max(SOONEST_GIVEN_UP);
+        let limit = self.limit().min(in_time);
+        once!(self, limit, async |db| {
             let row = sqlx::query_file!("src/frontier/sql/worker_beat.sql", worker.0)
                 .fetch_optional(db)
                 .await?;

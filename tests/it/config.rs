@@ -271,3 +271,25 @@ fn a_named_file_must_exist_and_the_usual_one_need_not() {
     assert!(found[0].message.starts_with("cannot read"));
     assert!(Layers::new().file(None).finish().is_ok());
 }
+
+#[test]
+fn a_statement_may_take_a_quarter_of_the_lease_at_most_and_the_default_gives_way() {
+    let of = |text: &str| {
+        let loaded = Layers::new()
+            .toml(Path::new("pgcrawl.toml"), text)
+            .finish()
+            .unwrap();
+        loaded.config.db_settings()
+    };
+    let second = std::time::Duration::from_secs(1);
+    assert_eq!(of("").statement_timeout, 30 * second);
+    let short = of(
+        "[fetch]\nconnect_timeout = \"5s\"\nidle_timeout = \"5s\"\ntotal_timeout = \"10s\"\n[frontier]\nlease = \"40s\"\n",
+    );
+    assert_eq!(short.statement_timeout, 10 * second);
+    assert!(short.lock_timeout <= short.statement_timeout / 2);
+    let told = complaints("[database]\nstatement_timeout = \"31s\"\n");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].message.contains("database.statement_timeout"));
+    assert!(told[0].hint.is_some());
+}

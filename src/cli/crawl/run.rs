@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use sqlx::PgPool;
 
 use super::super::Exit;
-use super::super::database::{Opened, hinted_db};
+use super::super::database::Opened;
 use super::super::output::{self, WithHint};
 use super::super::progress::{Progress, ProgressLine};
 use super::super::seeds::{self, Source};
@@ -14,11 +14,11 @@ use super::agree::{self, Terms};
 use super::{advice, signals, summary};
 use crate::config::{Config, Loaded};
 use crate::crawl::{Crawl, End, Hands, ScopeRules, Stop, Summary, Tally, Until};
-use crate::db::{self, DbSettings};
+use crate::db::{self, Route, Session};
 use crate::fetch::{Fetcher, PrivateGuard, ProxyEnvironment};
-use crate::frontier::{Ears, Frontier, FrontierError};
+use crate::frontier::{Ears, Frontier, FrontierError, FrontierSettings};
 use crate::scope::Scope;
-use crate::status;
+use crate::status::{self, Status};
 
 /// What is to be crawled.
 pub(in crate::cli) struct Order {
@@ -57,27 +57,9 @@ pub(in crate::cli) async fn crawl(
 ) -> anyhow::Result<Exit> {
     let pool = opened.pool().await?;
     // On a connection of its own, which nothing that the crawl does can keep waiting.
-    let heart = db::connect(
-        &opened.url,
-        &DbSettings {
-            max_connections: 1,
-            application_name: "pgcrawl heartbeat".to_owned(),
-            ..loaded.config.db_settings()
-        },
-    )
-    .await
-    .map_err(hinted_db)?;
-    let ear = db::connect(
-        &opened.url,
-        &DbSettings {
-            max_connections: 1,
-            application_name: "pgcrawl wake-ups".to_owned(),
-            ..loaded.config.db_settings()
-        },
-    )
-    .await
-    .map_err(hinted_db)?;
-    let session = Session {
+    let heart = opened.connect_direct("pgcrawl heartbeat").await?;
+    let ear = opened.connect_direct("pgcrawl wake-ups").await?;
+    let member = Member {
         loaded,
         pool,
         heart,
@@ -87,15 +69,16 @@ pub(in crate::cli) async fn crawl(
         began: Instant::now(),
         until: order.until,
     };
-    let ended = session.run(order).await;
-    session.ears.close().await;
-    session.heart.close().await;
-    session.pool.close().await;
+    let ended = member.run(order).await;
+    let Member {
+        pool, heart, ears, ..
+    } = member;
+    tokio::join!(ears.close(), db::close(heart), db::close(pool));
     ended
 }
 
 /// What stays the same when the crawl's settings change.
-struct Session<'a> {
+struct Member<'a> {
     loaded: &'a Loaded,
     pool: PgPool,
     heart: PgPool,
@@ -106,7 +89,7 @@ struct Session<'a> {
     until: Until,
 }
 
-impl Session<'_> {
+impl Member<'_> {
     async fn run(&self, order: Order) -> anyhow::Result<Exit> {
         let watching = signals::Watching::default();
         let mut terms = match order.begin {
@@ -216,7 +199,13 @@ impl Session<'_> {
             .map(|longest| longest.saturating_sub(self.began.elapsed()));
         let hands = Hands {
             frontier: Frontier::new(self.pool.clone(), frontier.clone()),
-            heart: Frontier::new(self.heart.clone(), frontier),
+            heart: Frontier::new(
+                self.heart.clone(),
+                FrontierSettings {
+                    route: Route::Session,
+                    ..frontier
+                },
+            ),
             ears: Some(self.ears.clone()),
             fetcher,
             rules,
@@ -307,6 +296,19 @@ fn lost(error: FrontierError) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
+/// How the crawl stands, where the database answers soon: no crawl waits for its figures.
+pub(super) async fn figures(pool: &PgPool) -> Option<Status> {
+    const SOON: Duration = Duration::from_secs(5);
+    let read = tokio::time::timeout(SOON, async {
+        // Cut off, it is closed.
+        let mut session = Session::take(pool, &Route::Session).await?;
+        let status = status::status(&mut session).await?;
+        session.put_back();
+        Ok::<_, sqlx::Error>(status)
+    });
+    read.await.ok()?.ok()
+}
+
 async fn show_progress(pool: PgPool, tally: Arc<Tally>, quiet: bool) {
     let line = ProgressLine::start(quiet);
     let mut before = (Instant::now(), tally.counts().done);
@@ -318,7 +320,7 @@ async fn show_progress(pool: PgPool, tally: Arc<Tally>, quiet: bool) {
         let pages_per_second = (counts.done - before.1) as f64 / span.as_secs_f64();
         before = (Instant::now(), counts.done);
         // A database in trouble says so in the log; the line waits for it.
-        let Ok(status) = status::status(&pool).await else {
+        let Some(status) = figures(&pool).await else {
             continue;
         };
         line.show(&Progress {

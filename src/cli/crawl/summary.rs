@@ -6,9 +6,10 @@ use bytesize::ByteSize;
 use sqlx::PgPool;
 
 use super::super::{Exit, output};
+use super::run;
 use crate::crawl::{End, Summary, Tally};
 use crate::frontier::Ending;
-use crate::status;
+use crate::status::Status;
 
 /// Hosts that are named at most, of each kind.
 const NAMED: usize = 3;
@@ -66,7 +67,7 @@ pub(super) async fn say(pool: &PgPool, tally: &Tally, summary: &Summary, crawl: 
     if let Some(ending) = &summary.ending {
         left(ending);
     }
-    if let Ok(status) = status::status(pool).await {
+    if let Some(status) = run::figures(pool).await {
         output::say(format_args!(
             "the crawl holds {} tasks: {} done, {} new, {} failed, {} excluded",
             status.tasks,
@@ -124,7 +125,7 @@ pub(super) fn left(ending: &Ending) {
     }
 }
 
-fn next(status: &status::Status, end: End, crawl: Option<&str>) {
+fn next(status: &Status, end: End, crawl: Option<&str>) {
     let name = crawl.map_or(String::new(), |name| format!(" --crawl {name}"));
     output::say("next:");
     if end != End::Finished {

@@ -110,7 +110,8 @@ select p.host_id as "host_id!",
        t.depth as "depth?",
        t.hops as "hops?",
        t.via as "via?",
-       t.url as "url?"
+       t.url as "url?",
+       (extract(epoch from now()) * 1000000)::bigint as "at_us!"    -- tells what this worker has claimed and knows of, see stray.sql
 from picked p
 left join taken t on t.id = p.task_id
 left join held h on h.id = p.host_id

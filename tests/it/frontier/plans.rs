@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _
 use super::Ground;
 
 /// The statements of the crawl's course. Left out are those of its begin and end, which may look at all of a small table.
-const STATEMENTS: [(&str, &str); 21] = [
+const STATEMENTS: [(&str, &str); 22] = [
     ("claim", include_str!("../../../src/frontier/sql/claim.sql")),
     (
         "finish",
@@ -36,6 +36,7 @@ const STATEMENTS: [(&str, &str); 21] = [
         "give_back",
         include_str!("../../../src/frontier/sql/give_back.sql"),
     ),
+    ("stray", include_str!("../../../src/frontier/sql/stray.sql")),
     (
         "recycle_expired",
         include_str!("../../../src/frontier/sql/recycle_expired.sql"),
@@ -117,7 +118,11 @@ const PARTIAL: [&str; 5] = [
 ];
 
 /// Statements that walk all of what is open, since that is what they ask for.
-const WALKS: [(&str, &str); 2] = [("clear", "tasks_claimed"), ("failures", "tasks_failed")];
+const WALKS: [(&str, &str); 3] = [
+    ("clear", "tasks_claimed"),
+    ("stray", "tasks_claimed"),
+    ("failures", "tasks_failed"),
+];
 
 /// Says what a plan does that it must not.
 fn complaints(name: &str, plan: &Value) -> Vec<String> {
