@@ -94,6 +94,8 @@ pub struct Opened {
     pub url: SecretString,
     /// For a role that can only read where we have one; else the same.
     pub reader_url: SecretString,
+    /// A pooler in transaction mode before it, for the statements of the crawl.
+    pooler_url: Option<SecretString>,
     settings: DbSettings,
     /// How long trouble is sat out.
     patience: Duration,
@@ -113,6 +115,21 @@ impl Opened {
             Ok(pool)
         };
         connected.await.map_err(hinted_db)
+    }
+
+    /// Connects a pool for the statements of the crawl: through the pooler, where there is one; else it is `pool`.
+    ///
+    /// # Errors
+    /// A pooler that will not do; with its hint.
+    pub async fn crawl_pool(&self, pool: &PgPool) -> anyhow::Result<PgPool> {
+        let Some(url) = &self.pooler_url else {
+            return Ok(pool.clone());
+        };
+        let settings = DbSettings {
+            through_pooler: true,
+            ..self.settings.clone()
+        };
+        crate::db::connect(url, &settings).await.map_err(hinted_db)
     }
 
     /// Connects one session to the server itself, whatever is before it, for what must not wait behind statements of the crawl.
@@ -161,6 +178,7 @@ pub async fn open(
     let Some(url) = &config.database.url else {
         return open_embedded(args, config, missing).await;
     };
+    let direct_url = config.database.direct_url.as_ref();
     if let Some(crawl) = &args.crawl {
         super::output::warn(
             &format!("--crawl {crawl} is ignored: a database URL is set"),
@@ -168,8 +186,9 @@ pub async fn open(
         );
     }
     Ok(Opened {
-        url: url.clone(),
-        reader_url: url.clone(),
+        url: direct_url.unwrap_or(url).clone(),
+        reader_url: direct_url.unwrap_or(url).clone(),
+        pooler_url: direct_url.map(|_| url.clone()),
         settings: config.db_settings(),
         patience: config.database.patience,
         #[cfg(unix)]
@@ -205,6 +224,7 @@ async fn open_embedded(
     Ok(Opened {
         url: server.url(crawl),
         reader_url: server.reader_url(crawl),
+        pooler_url: None,
         settings: config.db_settings(),
         patience: config.database.patience,
         server: Some(server),

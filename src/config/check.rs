@@ -361,6 +361,21 @@ fn addresses(complaints: &mut Complaints<'_>, config: &Config) {
     );
     complaints.unless(
         has_scheme(
+            config.database.direct_url.as_ref(),
+            &["postgres", "postgresql"],
+        ),
+        "database.direct_url",
+        "must be a postgres:// URL",
+        "for example postgres://user@host/database, the server's own address",
+    );
+    complaints.unless(
+        config.database.direct_url.is_none() || config.database.url.is_some(),
+        "database.direct_url",
+        "is set, and database.url is not",
+        "database.url is then the pooler's address; without a pooler set only database.url",
+    );
+    complaints.unless(
+        has_scheme(
             config.fetch.proxy.as_ref(),
             &["http", "https", "socks5", "socks5h"],
         ),

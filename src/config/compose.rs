@@ -68,6 +68,14 @@ impl Config {
         }
     }
 
+    /// Returns how connections for the crawl's statements are made: through the pooler, where there is one.
+    pub fn crawl_db_settings(&self) -> DbSettings {
+        DbSettings {
+            through_pooler: self.database.direct_url.is_some(),
+            ..self.db_settings()
+        }
+    }
+
     /// Returns what the statements of the frontier need to know. `version`: that of the crawl's settings among them.
     pub fn frontier_settings(&self, version: i32) -> FrontierSettings {
         let frontier = &self.frontier;
@@ -82,6 +90,7 @@ impl Config {
             obey_robots: self.crawl.obey_robots,
             patience: self.database.patience,
             statement_timeout: self.statement_timeout(),
+            route: self.crawl_db_settings().route(),
             ..FrontierSettings::default()
         }
     }

@@ -77,6 +77,7 @@ pub const KEYS: &[Key] = keys! {
     shared  traps.max_repeats
     machine shutdown.grace
     machine database.url
+    machine database.direct_url
     machine database.data_dir
     machine database.bin_dir
     machine database.keep

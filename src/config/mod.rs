@@ -187,6 +187,8 @@ pub struct Shutdown {
 pub struct Database {
     /// A server of yours; `None` uses the embedded one.
     pub url: Option<SecretString>,
+    /// The server's own address, where `url` is that of a pooler in transaction mode.
+    pub direct_url: Option<SecretString>,
     /// Folder of the embedded server; `None` picks one of the system's.
     pub data_dir: Option<PathBuf>,
     /// Folder of `initdb` and `pg_ctl`; `None` looks for one.
@@ -336,6 +338,7 @@ impl Default for Database {
     fn default() -> Self {
         Database {
             url: None,
+            direct_url: None,
             data_dir: None,
             bin_dir: None,
             keep: false,

@@ -293,3 +293,23 @@ fn a_statement_may_take_a_quarter_of_the_lease_at_most_and_the_default_gives_way
     assert!(told[0].message.contains("database.statement_timeout"));
     assert!(told[0].hint.is_some());
 }
+
+#[test]
+fn a_direct_url_needs_the_poolers_beside_it_and_neither_is_shown() {
+    let direct = "[database]\ndirect_url = \"postgres://me:hunter2@db.example/crawl\"\n";
+    let told = complaints(direct);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].message.contains("database.direct_url"));
+    let both = format!("{direct}url = \"postgres://me:hunter2@pool.example:6432/crawl\"\n");
+    let loaded = Layers::new()
+        .toml(Path::new("pgcrawl.toml"), &both)
+        .finish()
+        .unwrap();
+    assert!(loaded.config.crawl_db_settings().through_pooler);
+    assert!(!loaded.config.db_settings().through_pooler);
+    let key = KEYS
+        .iter()
+        .find(|key| key.path() == "database.direct_url")
+        .unwrap();
+    assert!(!key.show(&loaded.config).to_string().contains("hunter2"));
+}

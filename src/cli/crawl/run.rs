@@ -56,12 +56,14 @@ pub(in crate::cli) async fn crawl(
     order: Order,
 ) -> anyhow::Result<Exit> {
     let pool = opened.pool().await?;
+    let crawl_pool = opened.crawl_pool(&pool).await?;
     // On a connection of its own, which nothing that the crawl does can keep waiting.
     let heart = opened.connect_direct("pgcrawl heartbeat").await?;
     let ear = opened.connect_direct("pgcrawl wake-ups").await?;
     let member = Member {
         loaded,
         pool,
+        crawl_pool,
         heart,
         ears: Ears::new(ear),
         tally: Arc::default(),
@@ -71,16 +73,28 @@ pub(in crate::cli) async fn crawl(
     };
     let ended = member.run(order).await;
     let Member {
-        pool, heart, ears, ..
+        pool,
+        crawl_pool,
+        heart,
+        ears,
+        ..
     } = member;
-    tokio::join!(ears.close(), db::close(heart), db::close(pool));
+    tokio::join!(
+        ears.close(),
+        db::close(heart),
+        db::close(crawl_pool),
+        db::close(pool)
+    );
     ended
 }
 
 /// What stays the same when the crawl's settings change.
 struct Member<'a> {
     loaded: &'a Loaded,
+    /// To the server itself.
     pool: PgPool,
+    /// For the crawl's statements: through a pooler, where there is one.
+    crawl_pool: PgPool,
     heart: PgPool,
     ears: Ears,
     tally: Arc<Tally>,
@@ -198,7 +212,7 @@ impl Member<'_> {
             .max_duration
             .map(|longest| longest.saturating_sub(self.began.elapsed()));
         let hands = Hands {
-            frontier: Frontier::new(self.pool.clone(), frontier.clone()),
+            frontier: Frontier::new(self.crawl_pool.clone(), frontier.clone()),
             heart: Frontier::new(
                 self.heart.clone(),
                 FrontierSettings {

@@ -3,6 +3,7 @@
 pub(crate) mod crawl;
 pub(crate) mod db;
 pub(crate) mod names;
+pub(crate) mod pooler;
 pub(crate) mod program;
 pub(crate) mod site;
 pub(crate) mod wire;
