@@ -10,7 +10,7 @@ use super::Context;
 use super::output::WithHint;
 use crate::config::{Config, Database, FlagValue};
 #[cfg(unix)]
-use crate::db::embedded::{EmbeddedError, EmbeddedSettings, Server};
+use crate::db::embedded::{EmbeddedError, EmbeddedSettings, Server, Watch};
 use crate::db::{DbError, DbSettings};
 
 /// The crawl that is meant when none is named.
@@ -144,6 +144,12 @@ impl Opened {
         };
         let connected = crate::db::connect(&self.url, &settings).await;
         connected.map_err(hinted_db)
+    }
+
+    /// Watches over the embedded server, if it is one: should it die, it is started again.
+    #[cfg(unix)]
+    pub fn watch(&self) -> Option<Watch> {
+        self.server.as_ref().map(Server::watch)
     }
 
     /// The embedded server, if it is one.

@@ -1,6 +1,7 @@
 //! The database in trouble: what a statement, a process and a whole crawl make of it.
 
 mod cuts;
+mod embedded;
 mod pooler;
 mod silence;
 mod stray;

@@ -55,6 +55,8 @@ pub(in crate::cli) async fn crawl(
     opened: &Opened,
     order: Order,
 ) -> anyhow::Result<Exit> {
+    #[cfg(unix)]
+    let watch = opened.watch();
     let pool = opened.pool().await?;
     let crawl_pool = opened.crawl_pool(&pool).await?;
     // On a connection of its own, which nothing that the crawl does can keep waiting.
@@ -85,6 +87,10 @@ pub(in crate::cli) async fn crawl(
         db::close(crawl_pool),
         db::close(pool)
     );
+    #[cfg(unix)]
+    if let Some(watch) = watch {
+        watch.end().await;
+    }
     ended
 }
 

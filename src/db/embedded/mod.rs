@@ -3,7 +3,8 @@
 //! The one idea: the server belongs to the *data directory*, not to a process. Whoever needs it takes a share
 //! ([`Server::start`]); the first starts it, the others adopt it, the last one out stops it. A share is a file lock,
 //! which the kernel gives up for a process that is killed. So nothing depends on anybody's tidy end: a server left
-//! behind is adopted, a killed one is started again and recovers, a half-made data directory is made anew.
+//! behind is adopted, a killed one is started again and recovers (by the next start, or at once by whoever keeps a
+//! [`Watch`]), a half-made data directory is made anew.
 //!
 //! Who is adopted must be ours: it answers at the socket in our private folder, takes our password, and names our
 //! data directory and the identifier in its control file. A process id proves nothing and is never relied on.
@@ -29,11 +30,13 @@ mod server;
 mod state;
 mod status;
 mod user;
+mod watch;
 
 pub use databases::Psql;
 pub use error::EmbeddedError;
 pub use server::Server;
 pub use status::{Running, Status, StopMode, status, stop};
+pub use watch::Watch;
 
 /// Where the server is, and how it is run.
 #[derive(Debug, Clone)]

@@ -28,6 +28,7 @@ pub struct Server {
     pub(super) installation: Installation,
     pub(super) secrets: Secrets,
     pub(super) endpoint: Endpoint,
+    pub(super) settings: EmbeddedSettings,
     share: Option<Lock>,
 }
 
@@ -99,7 +100,7 @@ impl Place {
         })
     }
 
-    fn is_alive(&self) -> bool {
+    pub(super) fn is_alive(&self) -> bool {
         let pgdata = self.home.pgdata();
         PidFile::read(&pgdata)
             .ok()
@@ -140,6 +141,7 @@ impl Server {
                     installation,
                     secrets,
                     endpoint,
+                    settings: settings.clone(),
                     share: Some(share),
                 }
             }
@@ -155,6 +157,7 @@ impl Server {
                     installation,
                     secrets,
                     endpoint,
+                    settings: settings.clone(),
                     share: Some(share),
                 };
                 server.endpoint = launch::launch(

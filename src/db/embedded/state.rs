@@ -220,17 +220,31 @@ async fn ask(connection: &mut PgConnection) -> Result<(String, String, String), 
 
 /// The number that `initdb` gave this data directory: the first eight bytes of its control file.
 fn system_identifier(pgdata: &Path) -> Result<String, EmbeddedError> {
+    let identifier = i64::from_ne_bytes(control(pgdata, 0)?);
+    Ok(identifier.to_string())
+}
+
+/// Whether the last server of this data directory was stopped in order, rather than killed: the state in its control file, a C enumeration
+/// behind the identifier and two version numbers (PostgreSQL's `pg_control.h`, the same since 8.3).
+pub(crate) fn was_shut_down(pgdata: &Path) -> Result<bool, EmbeddedError> {
+    const DB_SHUTDOWNED: i32 = 1;
+    const DB_SHUTDOWNED_IN_RECOVERY: i32 = 2;
+    let state = i32::from_ne_bytes(control(pgdata, 16)?);
+    Ok(matches!(state, DB_SHUTDOWNED | DB_SHUTDOWNED_IN_RECOVERY))
+}
+
+/// Bytes of the control file.
+fn control<const N: usize>(pgdata: &Path, offset: usize) -> Result<[u8; N], EmbeddedError> {
     let path = pgdata.join("global/pg_control");
     let bytes = fs::read(&path).map_err(EmbeddedError::io("reading", &path))?;
-    let identifier = bytes
-        .first_chunk()
+    bytes
+        .get(offset..)
+        .and_then(|bytes| bytes.first_chunk())
         .copied()
-        .map(i64::from_ne_bytes)
         .ok_or_else(|| EmbeddedError::NotOurs {
-            path: path.clone(),
-            reason: "its control file is empty".to_owned(),
-        })?;
-    Ok(identifier.to_string())
+            path,
+            reason: "its control file is too short".to_owned(),
+        })
 }
 
 #[cfg(test)]
