@@ -1,8 +1,10 @@
 //! The database in trouble: what a statement, a process and a whole crawl make of it.
 
 mod cuts;
+mod disk;
 mod embedded;
 mod pooler;
+mod server;
 mod silence;
 mod stray;
 mod upgrade;
