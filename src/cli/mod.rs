@@ -25,6 +25,7 @@ pub mod explain;
 pub mod fetch;
 pub mod flags;
 pub mod logging;
+pub mod operate;
 pub mod output;
 pub mod progress;
 pub mod seeds;
@@ -102,6 +103,9 @@ pub enum Command {
     ///
     /// The table and view names are in docs/SQL.md; `select * from progress` is a beginning.
     Sql(sql::SqlArgs),
+    /// What operators do to a crawl, whether it runs or not.
+    #[command(flatten)]
+    Operate(operate::OperateCommand),
     /// Say what pgcrawl thinks and knows of a URL
     ///
     /// Canonical form, scope, the line of robots.txt that decides, its task, its host and its last visit.
@@ -215,6 +219,7 @@ impl Command {
             Command::Config(args) => args.flags(),
             Command::Status(args) => args.flags(),
             Command::Sql(args) => args.flags(),
+            Command::Operate(command) => command.flags(),
             #[cfg(unix)]
             Command::Db(args) => args.flags(),
             #[cfg(unix)]
@@ -235,6 +240,7 @@ impl Command {
             Command::Config(args) => args.run(context).await,
             Command::Status(args) => args.run(context).await,
             Command::Sql(args) => args.run(context).await,
+            Command::Operate(command) => command.run(context).await,
             #[cfg(unix)]
             Command::Db(args) => args.run(context).await,
             #[cfg(unix)]

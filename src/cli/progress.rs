@@ -23,7 +23,7 @@ pub struct Progress {
     pub failures: u64,
 }
 
-/// Shows [`Progress`] until it is dropped.
+/// Shows how something stands, a crawl its [`Progress`], until it is dropped.
 #[derive(Debug)]
 pub struct ProgressLine {
     bar: Option<ProgressBar>,
@@ -54,8 +54,8 @@ impl ProgressLine {
         Duration::from_secs(if self.bar.is_some() { 1 } else { 10 })
     }
 
-    /// Shows how the crawl stands.
-    pub fn show(&self, progress: &Progress) {
+    /// Shows how something stands.
+    pub fn show(&self, progress: &dyn std::fmt::Display) {
         match &self.bar {
             Some(bar) => {
                 bar.set_message(progress.to_string());

@@ -12,6 +12,7 @@ mod migrate;
 mod query;
 mod session;
 
+pub(crate) use connect::patient_connection;
 pub use connect::{DbSettings, close, connect};
 pub use error::DbError;
 pub use migrate::{migrate, migrate_within};

@@ -58,6 +58,7 @@ mod error;
 mod finish;
 mod host;
 mod nudge;
+pub mod operate;
 mod rate;
 mod recycle;
 mod refresh;

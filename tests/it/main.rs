@@ -12,6 +12,7 @@ mod fetch;
 mod floors;
 mod frontier;
 mod joining;
+mod operators;
 mod processes;
 mod readme;
 mod scale;

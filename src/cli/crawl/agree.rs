@@ -79,6 +79,21 @@ pub(super) async fn follow(pool: &PgPool, loaded: &Loaded) -> anyhow::Result<Ter
     terms(loaded.follow(&stored.settings), stored.version)
 }
 
+/// The settings of a crawl, whatever is set here, for commands that look after it; `None` where none was begun.
+///
+/// # Errors
+///
+/// They do not go with this machine's own.
+pub(in crate::cli) async fn existing(
+    pool: &PgPool,
+    loaded: &Loaded,
+) -> anyhow::Result<Option<Terms>> {
+    let stored = bare(pool, loaded).agreement(canon::VERSION).await?;
+    stored
+        .map(|stored| terms(loaded.follow(&stored.settings), stored.version))
+        .transpose()
+}
+
 fn agree(loaded: &Loaded, stored: &Agreement) -> anyhow::Result<Terms> {
     terms(loaded.agree(&stored.settings), stored.version)
 }

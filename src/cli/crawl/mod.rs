@@ -17,9 +17,10 @@ use crate::crawl::Until;
 mod advice;
 mod agree;
 mod run;
-mod signals;
+pub(super) mod signals;
 mod summary;
 
+pub(super) use agree::existing;
 pub(super) use run::{Begin, Order, crawl};
 
 /// Flags of `crawl`.

@@ -46,8 +46,9 @@ fn watch(stop: Stop, grace: Duration) -> JoinHandle<()> {
     })
 }
 
+/// The signals that ask a process to end.
 #[cfg(unix)]
-struct Signals {
+pub(in crate::cli) struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
     hangup: tokio::signal::unix::Signal,
@@ -55,7 +56,7 @@ struct Signals {
 
 #[cfg(unix)]
 impl Signals {
-    fn new() -> std::io::Result<Signals> {
+    pub(in crate::cli) fn new() -> std::io::Result<Signals> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Signals {
             interrupt: signal(SignalKind::interrupt())?,
@@ -65,7 +66,8 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) {
+    /// Waits for the next one.
+    pub(in crate::cli) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -74,16 +76,18 @@ impl Signals {
     }
 }
 
+/// The signals that ask a process to end.
 #[cfg(not(unix))]
-struct Signals;
+pub(in crate::cli) struct Signals;
 
 #[cfg(not(unix))]
 impl Signals {
-    fn new() -> std::io::Result<Signals> {
+    pub(in crate::cli) fn new() -> std::io::Result<Signals> {
         Ok(Signals)
     }
 
-    async fn next(&mut self) {
+    /// Waits for the next one.
+    pub(in crate::cli) async fn next(&mut self) {
         let _ = tokio::signal::ctrl_c().await;
     }
 }

@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _
 use super::Ground;
 
 /// The statements of the crawl's course. Left out are those of its begin and end, which may look at all of a small table.
-const STATEMENTS: [(&str, &str); 22] = [
+const STATEMENTS: [(&str, &str); 25] = [
     ("claim", include_str!("../../../src/frontier/sql/claim.sql")),
     (
         "finish",
@@ -87,10 +87,26 @@ const STATEMENTS: [(&str, &str); 22] = [
         "robots_failed",
         include_str!("../../../src/frontier/sql/robots_failed.sql"),
     ),
+    (
+        "reopen_tasks",
+        include_str!("../../../src/frontier/sql/reopen_tasks.sql"),
+    ),
+    (
+        "exclude_tasks",
+        include_str!("../../../src/frontier/sql/exclude_tasks.sql"),
+    ),
+    (
+        "reprioritise_tasks",
+        include_str!("../../../src/frontier/sql/reprioritise_tasks.sql"),
+    ),
 ];
 
-/// What people and `pgcrawl status` ask again and again.
-const VIEWS: [(&str, &str); 6] = [
+/// What people and `pgcrawl status` ask again and again, and a step of an operator's walk (`operate/walk.rs`).
+const VIEWS: [(&str, &str); 7] = [
+    (
+        "a step of a walk",
+        "with looked as materialized (select id, status, available_at, priority from tasks where id > $1::bigint order by id limit $2::int) select (select max(id) from looked), array_agg(task_id order by task_id) from (select * from visits where task_id = any (array(select id from looked where status = 'failed')) offset 0) visits where (http_status = 503 and authority = 'http://a.example')",
+    ),
     ("progress", "select * from progress"),
     ("queue_health", "select * from queue_health"),
     ("recent_pages", "select * from recent_pages"),

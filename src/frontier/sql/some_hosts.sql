@@ -1,0 +1,1 @@
+select authority from hosts order by id limit 100000
