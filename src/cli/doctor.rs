@@ -69,11 +69,12 @@ impl DoctorArgs {
         }
         match database::open(&database, context, Missing::Create).await {
             Ok(opened) => {
-                for (what, finding) in [
-                    ("database", server(&opened).await),
-                    ("clock", clock(&opened).await),
-                ] {
-                    tell(what, finding)?;
+                let server = server(&opened).await;
+                let answers = !matches!(server, Finding::Bad(..));
+                tell("database", server)?;
+                tell("clock", clock(&opened).await)?;
+                if answers {
+                    tell("vacuum", vacuum(&opened).await)?;
                 }
                 if let Some(server) = opened.server() {
                     tell("disk", disk(server.data_dir()))?;
@@ -150,6 +151,52 @@ async fn clock(opened: &Opened) -> Finding {
             format!("this machine's and the database's are {apart:.0} s apart"),
             "only the database's counts; slew it, do not set it",
         ),
+    }
+}
+
+/// Whether dead rows are removed, and what keeps them if not.
+async fn vacuum(opened: &Opened) -> Finding {
+    let question = "select vacuum_behind, dead_tasks, dead_hosts, oldest_snapshot_kind, oldest_snapshot_pid, oldest_snapshot_name, \
+                    date_trunc('second', oldest_snapshot_age), coalesce(oldest_snapshot_age > interval '5 minutes', oldest_snapshot_xids is not null) \
+                    from queue_health";
+    match ask(opened, question).await {
+        Err(error) => Finding::Bad(error, "see the server's log".into()),
+        Ok(row) => gets_through(&row),
+    }
+}
+
+fn gets_through(row: &[String]) -> Finding {
+    let [behind, tasks, hosts, kind, pid, name, age, is_old] = row else {
+        return Finding::Bad(
+            "queue_health is empty".into(),
+            "see the server's log".into(),
+        );
+    };
+    let dead = format!("{tasks} dead rows in tasks, {hosts} in hosts");
+    let pid = if pid.is_empty() {
+        String::new()
+    } else {
+        format!(" {pid}")
+    };
+    let age = if age.is_empty() {
+        String::new()
+    } else {
+        format!(", {age} old,")
+    };
+    match (behind.as_str(), is_old.as_str()) {
+        ("t", "t") => Finding::Doubtful(
+            format!("it falls behind: {dead}; the {kind}{pid} ({name:?}){age} holds it back"),
+            "end that, if it is forgotten; `select * from snapshots` shows them all",
+        ),
+        ("t", _) => Finding::Doubtful(
+            format!("it falls behind: {dead}"),
+            "give autovacuum more to spend: autovacuum_vacuum_cost_limit, autovacuum_naptime",
+        ),
+        (_, "t") => Finding::Doubtful(
+            format!("the {kind}{pid} ({name:?}){age} will hold it back"),
+            "end that, if it is forgotten; `select * from snapshots` shows them all",
+        ),
+        _ => Finding::Good(dead),
     }
 }
 
@@ -279,6 +326,32 @@ mod tests {
     fn too_few_open_files_are_doubted() {
         assert!(matches!(limits(1_000_000_000), Finding::Doubtful(..)));
         assert!(matches!(limits(1), Finding::Good(_)));
+    }
+
+    #[test]
+    fn what_holds_vacuum_back_is_named() {
+        let health = |behind: &str, age: &str, is_old: &str| {
+            let row = [
+                behind, "200000", "3", "session", "4711", "a report", age, is_old,
+            ];
+            gets_through(&row.map(str::to_owned))
+        };
+        assert!(matches!(health("f", "00:00:01", "f"), Finding::Good(_)));
+        let Finding::Doubtful(words, _) = health("t", "01:00:00", "t") else {
+            panic!("it falls behind");
+        };
+        assert_eq!(
+            words,
+            "it falls behind: 200000 dead rows in tasks, 3 in hosts; the session 4711 (\"a report\"), 01:00:00 old, holds it back"
+        );
+        assert!(matches!(
+            health("t", "00:00:01", "f"),
+            Finding::Doubtful(..)
+        ));
+        assert!(matches!(
+            health("f", "01:00:00", "t"),
+            Finding::Doubtful(..)
+        ));
     }
 
     #[tokio::test]
