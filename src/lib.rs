@@ -43,7 +43,8 @@ pub mod politeness;
 // floor 3: the crawl
 pub mod crawl;
 
-// floor 4: views, they only read
+// floor 4: views, they only read; the laboratory writes to a scratch database of its own
+pub mod lab;
 pub mod status;
 
 // floor 5: the door

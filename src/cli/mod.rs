@@ -10,6 +10,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 
 use crate::config::{FlagValue, Layers, Loaded};
 
+pub mod bench;
 pub mod config;
 pub mod crawl;
 #[cfg(unix)]
@@ -125,6 +126,8 @@ pub enum Command {
     Doctor(doctor::DoctorArgs),
     /// Show the configuration, or change what all machines of a crawl share
     Config(config::ConfigArgs),
+    /// Measure what is said of queues in Postgres, on a scratch database
+    Bench(bench::BenchArgs),
 }
 
 /// What a command gets from the door.
@@ -217,6 +220,7 @@ impl Command {
             Command::Demo(args) => args.flags(),
             Command::Fetch(args) => args.flags(),
             Command::Config(args) => args.flags(),
+            Command::Bench(args) => args.flags(),
             Command::Status(args) => args.flags(),
             Command::Sql(args) => args.flags(),
             Command::Operate(command) => command.flags(),
@@ -238,6 +242,7 @@ impl Command {
             Command::Demo(args) => args.run(context).await,
             Command::Fetch(args) => args.run(context).await,
             Command::Config(args) => args.run(context).await,
+            Command::Bench(args) => args.run(context).await,
             Command::Status(args) => args.run(context).await,
             Command::Sql(args) => args.run(context).await,
             Command::Operate(command) => command.run(context).await,

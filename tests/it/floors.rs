@@ -9,7 +9,7 @@ const FLOORS: [&[&str]; 6] = [
     &["extract", "robots", "schedule", "scope"],
     &["db", "fetch", "frontier", "pages", "politeness"],
     &["crawl"],
-    &["status"],
+    &["lab", "status"],
     &["cli", "config"],
 ];
 
@@ -23,7 +23,7 @@ const NEIGHBOURS: [(&str, &[&str]); 4] = [
 
 /// Crates that only some modules may know.
 const CRATES: [(&str, &[&str]); 9] = [
-    ("sqlx", &["db", "frontier", "pages", "status", "cli"]),
+    ("sqlx", &["db", "frontier", "lab", "pages", "status", "cli"]),
     ("reqwest", &["fetch"]),
     ("hyper", &["fetch"]),
     ("hickory_resolver", &["fetch"]),
@@ -35,6 +35,7 @@ const CRATES: [(&str, &[&str]); 9] = [
             "db",
             "fetch",
             "frontier",
+            "lab",
             "pages",
             "politeness",
             "status",

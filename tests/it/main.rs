@@ -13,6 +13,7 @@ mod floors;
 mod frontier;
 mod joining;
 mod operators;
+mod lab;
 mod processes;
 mod readme;
 mod scale;
