@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::crew::crew;
 use super::error::Doing;
 use super::jobs::{self, Taken};
-use super::report::{Cell, SectionReport, Table, grouped, rounded};
+use super::report::{Cell, SectionReport, Table, counted, grouped, rounded};
 use super::rules::{Facts, magnitude};
 use super::session::Session;
 use super::times::Times;
@@ -80,9 +80,9 @@ pub(super) async fn run(lab: &Lab, facts: &mut Facts) -> Result<SectionReport> {
     if let (Some(first), Some(last)) = (trials.first(), trials.last()) {
         report.observe(format!(
             "one death strands {} of batches of {} and {} of batches of {}, until their lease ends; the busiest worker took {}x and {}x its share",
-            tasks(first.stranded),
+            counted(first.stranded, "task"),
             first.size,
-            tasks(last.stranded),
+            counted(last.stranded, "task"),
             last.size,
             rounded(first.taken.unevenness()),
             rounded(last.taken.unevenness()),
@@ -95,14 +95,6 @@ pub(super) async fn run(lab: &Lab, facts: &mut Facts) -> Result<SectionReport> {
         grouped(duplicates)
     ));
     Ok(report)
-}
-
-fn tasks(n: u64) -> String {
-    if n == 1 {
-        "1 task".to_owned()
-    } else {
-        format!("{} tasks", grouped(n))
-    }
 }
 
 fn table(settings: &BatchSettings, trials: &[Trial]) -> Table {

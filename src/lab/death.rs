@@ -14,9 +14,6 @@ use crate::canon::PageUrl;
 use crate::frontier::{Appetite, Claim, ClaimedTask, Finish, FrontierSettings, Outcome};
 use crate::pages::PageRow;
 
-/// The frontier's own claim, to be run inside a transaction that never commits.
-const CLAIM: &str = include_str!("../frontier/sql/claim.sql");
-
 /// Settings of section d.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeathSettings {
@@ -189,27 +186,12 @@ fn version(tasks: &[ClaimedTask]) -> i64 {
 async fn before_the_commit(lab: &Lab) -> Result<(Death, u64)> {
     let settings = &lab.settings.death;
     let (dying, other, mut session) = scene(lab).await?;
-    let frontier = frontier_settings(settings);
-    let mut open = lab.session().await?;
-    // As the pool's connections have it.
-    open.run("set enable_seqscan = off; set enable_bitmapscan = off; begin")
-        .await?;
-    let count = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
-    let span = |span: Duration| i32::try_from(span.as_millis()).unwrap_or(i32::MAX);
-    let appetite = appetite(settings);
-    sqlx::query(CLAIM)
-        .bind(dying.id.0)
-        .bind(count(appetite.hosts))
-        .bind(count(appetite.tasks))
-        .bind(count(appetite.tasks_per_host))
-        .bind(span(frontier.hold))
-        .bind(span(frontier.lease))
-        .bind(span(frontier.delay))
-        .bind(span(frontier.mark_age))
-        .bind(frontier.obey_robots)
-        .fetch_all(open.db())
+    // Its one connection is in a transaction, and so is the claim that it sends next.
+    sqlx::query("begin")
+        .execute(dying.frontier.pool())
         .await
-        .doing("claiming without a commit")?;
+        .doing("beginning a transaction")?;
+    dying.take(settings).await?;
     let meanwhile = other.take(settings).await?;
     let meanwhile = meanwhile
         .hosts
@@ -217,7 +199,7 @@ async fn before_the_commit(lab: &Lab) -> Result<(Death, u64)> {
         .map(|host| host.tasks.len() as u64)
         .sum();
     let began = Instant::now();
-    session.kill(open.pid).await?;
+    dying.kill(&mut session).await?;
     let tasks = other.until_all(settings, began).await?;
     let death = Death {
         case: "before the commit of its claim",
@@ -382,7 +364,10 @@ async fn locks(lab: &Lab, frontier_meanwhile: u64) -> Result<Locks> {
     for (asked, (answer, took)) in lines {
         table.row([
             Cell::text(asked),
-            Cell::text(answer.to_string()),
+            match answer {
+                Answer::Ids(_) => Cell::text(answer.to_string()),
+                Answer::Refused(_) => Cell::text("refused"),
+            },
             answer.code().map_or(Cell::Nothing, Cell::text),
             Cell::ms(*took),
         ]);

@@ -220,9 +220,16 @@ impl Lab {
             reached_by,
             settings,
             commit_ms: times.p50().as_secs_f64() * 1_000.0,
+            load: load_average(),
             size: self.settings.name,
         })
     }
+}
+
+/// How many processes ran or waited for a processor, in the mean of the last minute (proc_loadavg(5)).
+fn load_average() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_ascii_whitespace().next()?.parse().ok()
 }
 
 /// A worker of the frontier with its own connection.

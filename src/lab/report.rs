@@ -37,6 +37,9 @@ pub struct Machine {
     pub settings: Vec<(String, String)>,
     /// Median of a commit that writes one row: what a transaction costs here, however little it does. In ms.
     pub commit_ms: f64,
+    /// Load average of the last minute before the run, where the system tells it: what else was going on. Far above 0, the figures are not to
+    /// be quoted.
+    pub load: Option<f64>,
     /// Which size of run: `quick`, `full`, or what a caller made of them.
     pub size: &'static str,
 }
@@ -170,6 +173,8 @@ pub enum Cell {
     Text(String),
     /// A number of things.
     Count(u64),
+    /// A mean of numbers.
+    Mean(f64),
     /// Milliseconds.
     Ms(f64),
     /// Seconds.
@@ -219,6 +224,7 @@ impl fmt::Display for Cell {
         let text = match self {
             Cell::Text(text) => text.clone(),
             Cell::Count(n) => grouped(*n),
+            Cell::Mean(n) => rounded(*n),
             Cell::Ms(n) => format!("{} ms", rounded(*n)),
             Cell::Seconds(n) => format!("{} s", rounded(*n)),
             Cell::Rate(n) => format!("{}/s", rounded(*n)),
@@ -236,7 +242,7 @@ impl Serialize for Cell {
         match self {
             Cell::Text(text) => serializer.serialize_str(text),
             Cell::Count(n) | Cell::Bytes(n) => serializer.serialize_u64(*n),
-            Cell::Ms(n) | Cell::Seconds(n) | Cell::Rate(n) | Cell::Ratio(n) => {
+            Cell::Mean(n) | Cell::Ms(n) | Cell::Seconds(n) | Cell::Rate(n) | Cell::Ratio(n) => {
                 serializer.serialize_f64((n * 10_000.0).round() / 10_000.0)
             }
             Cell::Is(yes) => serializer.serialize_bool(*yes),
@@ -293,6 +299,12 @@ pub(super) fn grouped(n: u64) -> String {
     text
 }
 
+/// A number of things that are counted: `1 worker`, `32 workers`.
+pub(super) fn counted(n: u64, thing: &str) -> String {
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", grouped(n))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -312,6 +324,12 @@ mod tests {
             assert_eq!(cell.to_string(), text);
             assert_eq!(serde_json::to_string(&cell).unwrap(), json);
         }
+    }
+
+    #[test]
+    fn one_thing_is_no_things() {
+        assert_eq!(counted(1, "worker"), "1 worker");
+        assert_eq!(counted(1_000, "host"), "1,000 hosts");
     }
 
     #[test]

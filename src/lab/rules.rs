@@ -1,6 +1,6 @@
 //! The field's rules of thumb, beside what a run measured about them.
 
-use super::report::{RuleOfThumb, grouped, rounded};
+use super::report::{RuleOfThumb, counted, grouped, rounded};
 
 /// What the sections tell, for those rules that need more than one of them.
 #[derive(Clone, Debug, Default)]
@@ -104,7 +104,8 @@ pub(super) fn of_thumb(facts: &Facts) -> Vec<RuleOfThumb> {
         rule(
             "SKIP LOCKED breaks down with many workers",
             format!(
-                "{few} workers pass {} tasks/s, {many} pass {}: {}x",
+                "{} pass {} tasks/s, {many} pass {}: {}x",
+                counted(few as u64, "worker"),
                 rounded(slow),
                 rounded(fast),
                 rounded(fast / slow)

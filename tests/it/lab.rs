@@ -1,5 +1,6 @@
 //! The laboratory finds what Postgres does, not how fast; and it leaves nothing behind.
 
+use std::process::Stdio;
 use std::time::Duration;
 
 use pgcrawl::lab::{
@@ -7,11 +8,12 @@ use pgcrawl::lab::{
     ScaleSettings, Scratch, Section, SectionReport, SemanticsSettings,
 };
 use serde_json::Value;
+use tokio::process::{Child, Command};
 
 use crate::support::{
     crawl::{column, number},
-    db::TestDb,
-    program::{pgcrawl, signal},
+    db::{TestDb, scratch_dir},
+    program::{ended, pgcrawl, signal},
 };
 
 /// Every section in seconds.
@@ -357,30 +359,82 @@ async fn the_markdown_has_a_table_a_trial_and_the_findings_below() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_interrupted_run_leaves_nothing_behind() {
-    let db = TestDb::new().await;
-    // Section e fills a million rows first: one statement is under way, and must end with its client.
-    let child = pgcrawl(&db, &["bench", "frontier", "--section", "e", "--json"])
+/// Starts section e, and waits until it fills a million rows: one statement is under way, which must end with its client.
+async fn filling(db: &TestDb) -> Child {
+    let child = pgcrawl(db, &["bench", "frontier", "--section", "e", "--json"])
         .spawn()
         .unwrap();
     let filling = "select count(*) from pg_stat_activity
                    where datname = current_database() and state = 'active' and query like 'insert into tasks%'";
-    for _ in 0..3_000 {
+    for _ in 0..6_000 {
         if number(&db.pool, filling).await > 0 {
-            break;
+            assert_eq!(scratch_schemas(db).await.len(), 1);
+            return child;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert_eq!(scratch_schemas(&db).await.len(), 1);
-    signal(&child, rustix::process::Signal::INT);
+    panic!("nothing is filled");
+}
+
+/// The run is over: it said nothing on standard output, and nothing of it is left. Answers its code, and what it said beside.
+async fn over(db: &TestDb, child: Child) -> (i32, String) {
     let output = child.wait_with_output().await.unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(5), "{said}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
-    assert_eq!(scratch_schemas(&db).await, Vec::<String>::new());
+    assert_eq!(scratch_schemas(db).await, Vec::<String>::new());
     let sessions = "select count(*) from pg_stat_activity where datname = current_database() and application_name like 'pgcrawl_bench%'";
     assert_eq!(number(&db.pool, sessions).await, 0);
+    ended(&output)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupted_run_leaves_nothing_behind() {
+    let db = TestDb::new().await;
+    let child = filling(&db).await;
+    signal(&child, rustix::process::Signal::INT);
+    let (code, said) = over(&db, child).await;
+    assert_eq!(code, 5, "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_fails_says_why_and_leaves_nothing_behind() {
+    let db = TestDb::new().await;
+    let child = filling(&db).await;
+    let kill = "select count(pg_terminate_backend(pid)) from pg_stat_activity
+                where datname = current_database() and application_name like 'pgcrawl_bench%'";
+    assert!(number(&db.pool, kill).await > 0);
+    let (code, said) = over(&db, child).await;
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("the laboratory's statement failed"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_the_embedded_server_it_makes_a_database_and_drops_it() {
+    let dir = scratch_dir("bench");
+    let run = |arguments: &'static [&'static str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pgcrawl"));
+        command
+            .args(arguments)
+            .arg("--data-dir")
+            .arg(&dir)
+            .env_remove("DATABASE_URL")
+            .current_dir(std::env::temp_dir())
+            .stdin(Stdio::null());
+        command.output()
+    };
+    let output = run(&["bench", "frontier", "--section", "a", "--json"])
+        .await
+        .unwrap();
+    let (code, said) = ended(&output);
+    assert_eq!(code, 0, "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["machine"]["reached_by"], "127.0.0.1", "over TCP");
+    let left = run(&["crawls", "--json"]).await.unwrap();
+    let (code, said) = ended(&left);
+    assert_eq!(
+        (code, String::from_utf8_lossy(&left.stdout).as_ref()),
+        (0, ""),
+        "{said}"
+    );
 }
 
 #[tokio::test]

@@ -42,6 +42,7 @@ fn every_file_it_links_to_is_there() {
         "README.md",
         "CONTRIBUTING.md",
         "docs/ARCHITECTURE.md",
+        "docs/BENCHMARKS.md",
         "docs/OPERATING.md",
         "docs/SQL.md",
         "docs/GLOSSARY.md",

@@ -79,7 +79,7 @@ fn machine(machine: &Machine) -> String {
         .map(|(name, value)| format!("{name} {value}"))
         .collect();
     format!(
-        "pgcrawl {} ({} build), {} run of {}; PostgreSQL {} by {}; {} cores; {}; a commit of one row takes {:.2} ms.",
+        "pgcrawl {} ({} build), {} run of {}; PostgreSQL {} by {}; {} cores, load {} before the run; {}; a commit of one row takes {:.2} ms.",
         machine.pgcrawl,
         machine.build,
         machine.size,
@@ -87,6 +87,9 @@ fn machine(machine: &Machine) -> String {
         machine.server,
         machine.reached_by,
         machine.cores,
+        machine
+            .load
+            .map_or_else(|| "unknown".to_owned(), |load| format!("{load:.1}")),
         settings.join(", "),
         machine.commit_ms
     )

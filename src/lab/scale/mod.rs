@@ -10,7 +10,7 @@ mod wake;
 
 use std::time::Duration;
 
-use super::report::{Cell, SectionReport, Table, grouped, rounded};
+use super::report::{Cell, SectionReport, Table, counted, grouped, rounded};
 use super::rules::Facts;
 use super::session::Session;
 use super::{Lab, Result, Section};
@@ -32,10 +32,9 @@ impl std::fmt::Display for Dataset {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "{} tasks of {} {}",
-            grouped(self.tasks),
-            grouped(self.hosts),
-            if self.hosts == 1 { "host" } else { "hosts" }
+            "{} of {}",
+            counted(self.tasks, "task"),
+            counted(self.hosts, "host")
         )
     }
 }
@@ -46,7 +45,7 @@ pub struct ScaleSettings {
     /// Frontiers to be compared; each with the smallest one that has as many hosts, or, where there is none, with the smallest at all.
     /// Default 10 k and 1 M tasks, 1, 1 k and (as far as there are tasks) 100 k hosts.
     pub datasets: Vec<Dataset>,
-    /// Workers on each of them. Default 4.
+    /// Workers on each of them, and where a snapshot is held. More than one a core wait for the processor, and not for Postgres. Default 2.
     pub dataset_workers: usize,
     /// The frontier on which the number of workers is varied. Default 1 M tasks of 1 k hosts.
     pub crowd: Dataset,
@@ -80,7 +79,7 @@ impl Default for ScaleSettings {
     fn default() -> ScaleSettings {
         ScaleSettings {
             datasets: grid(&[10_000, 1_000_000], &[1, 1_000, 100_000]),
-            dataset_workers: 4,
+            dataset_workers: 2,
             crowd: Dataset {
                 tasks: 1_000_000,
                 hosts: 1_000,
@@ -245,8 +244,9 @@ async fn crowd(lab: &Lab, facts: &mut Facts, report: &mut SectionReport) -> Resu
     report.tables.push(table);
     if let (Some((few, first)), Some((many, last))) = (drives.first(), drives.last()) {
         report.observe(format!(
-            "{} visits/s with {few} workers and {} with {many}: {}x; the median claim takes {} ms and {} ms, {} claims came back empty",
+            "{} visits/s with {} and {} with {many}: {}x; the median claim takes {} ms and {} ms, {} claims came back empty",
             rounded(first.rate()),
+            counted(*few as u64, "worker"),
             rounded(last.rate()),
             rounded(last.rate() / first.rate()),
             rounded(ms(first.claims.p50())),

@@ -56,7 +56,7 @@ pub(super) async fn run(lab: &Lab, facts: &mut Facts, report: &mut SectionReport
             Cell::ms(way.times.p50()),
             Cell::ms(way.times.p99()),
             Cell::ratio(ms(way.times.p50()), notify),
-            Cell::Ratio(way.looks),
+            Cell::Mean(way.looks),
         ]);
     }
     table.note("a task is inserted at a random moment, with the NOTIFY in the same transaction; the time runs from the sending of that transaction until the worker's claim has returned the task.");

@@ -9,8 +9,8 @@ use crate::lab::{Lab, Result};
 
 pub(super) async fn trials(lab: &Lab) -> Result<Vec<Trial>> {
     Ok(vec![
-        changed_since(lab, "REPEATABLE READ fails with 40001", "for update").await?,
-        changed_since(lab, "with SKIP LOCKED as well", "for update skip locked").await?,
+        changed_since(lab, "REPEATABLE READ fails with 40001", "FOR UPDATE").await?,
+        changed_since(lab, "with SKIP LOCKED as well", "FOR UPDATE SKIP LOCKED").await?,
         workers_in(lab).await?,
         autocommit(lab).await?,
     ])
@@ -39,14 +39,12 @@ async fn changed_since(lab: &Lab, said: &'static str, clause: &'static str) -> R
     Ok(Trial {
         said,
         tried: format!(
-            "{} in REPEATABLE READ, row 1 claimed by another one since its snapshot",
-            clause.to_uppercase()
+            "{clause} in REPEATABLE READ, row 1 claimed by another one since its snapshot"
         ),
         answer: answer.to_string(),
         holds: failed,
         finding: format!(
-            "in REPEATABLE READ {} answers {answer} when a row was claimed since the snapshot",
-            clause.to_uppercase()
+            "in REPEATABLE READ {clause} answers {answer} when a row was claimed since the snapshot"
         ),
     })
 }

@@ -35,8 +35,8 @@ pub(super) async fn trials(lab: &Lab) -> Result<Vec<Trial>> {
              select id from taken order by priority",
         )
         .await?,
-        join(lab, "FOR UPDATE in a join locks every table", "for update skip locked").await?,
-        join(lab, "FOR UPDATE OF locks more than the one", "for update of j skip locked").await?,
+        join(lab, "FOR UPDATE in a join locks every table", "FOR UPDATE SKIP LOCKED").await?,
+        join(lab, "FOR UPDATE OF locks more than the one", "FOR UPDATE OF j SKIP LOCKED").await?,
     ])
 }
 
@@ -94,18 +94,18 @@ async fn join(lab: &Lab, said: &'static str, clause: &'static str) -> Result<Tri
     let locked = host.code().is_some();
     Ok(Trial {
         said,
-        tried: format!(
-            "two workers, jobs of one host joined with it, {}",
-            clause.to_uppercase()
-        ),
+        tried: format!("two workers, jobs of one host joined with it, {clause}"),
         answer: format!(
             "the first {first}, the second {second}; the host's row asked for with NOWAIT: {host}"
         ),
         holds: locked,
         finding: format!(
-            "{} in a join {} the host's row, too: beside {first} of the first worker the second gets {second}",
-            clause.to_uppercase(),
-            if locked { "locks" } else { "does not lock" }
+            "{clause} in a join {}: beside {first} of the first worker the second gets {second}",
+            if locked {
+                "locks the host's row too"
+            } else {
+                "leaves the host's row alone"
+            }
         ),
     })
 }
