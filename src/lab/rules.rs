@@ -104,7 +104,7 @@ pub(super) fn of_thumb(facts: &Facts) -> Vec<RuleOfThumb> {
         rule(
             "SKIP LOCKED breaks down with many workers",
             format!(
-                "{} pass {} tasks/s, {many} pass {}: {}x",
+                "with {} {} tasks/s, with {many} {}: {}x",
                 counted(few as u64, "worker"),
                 rounded(slow),
                 rounded(fast),

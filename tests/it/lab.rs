@@ -178,8 +178,8 @@ async fn a_generic_plan_with_the_status_as_a_parameter_cannot_use_the_partial_in
     let report = section(Section::C).await;
     let rows = rows(&report, 0);
     let reads = |n: usize| rows[n]["reads"].as_str().unwrap();
-    assert!(reads(0).contains("lab_index_way"), "{rows:#?}");
-    assert!(!reads(1).contains("lab_index_way"), "{rows:#?}");
+    assert!(reads(0).contains("lab_partial"), "{rows:#?}");
+    assert!(!reads(1).contains("lab_partial"), "{rows:#?}");
     assert!(
         rows[0]["index_bytes"].as_u64() < rows[2]["index_bytes"].as_u64(),
         "{rows:#?}"

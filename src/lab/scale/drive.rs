@@ -28,7 +28,7 @@ pub(super) enum Until {
 pub(super) struct Drive {
     /// Claims that found tasks.
     pub(super) claims: Times,
-    /// When each of them ended, since the start.
+    /// The same with the moment at which each of them ended, since the start.
     pub(super) at: Vec<(Duration, Duration)>,
     pub(super) finishes: Times,
     pub(super) empty: u64,

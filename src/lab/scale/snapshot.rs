@@ -23,6 +23,8 @@ struct Standing {
     indexes_bytes: u64,
     hosts_bytes: u64,
     vacuums: u64,
+    /// The walk over the index of ready hosts to the first that is ready, which is a claim's first step.
+    walk: Duration,
 }
 
 /// A run with its line of time.
@@ -72,6 +74,7 @@ pub(super) async fn run(lab: &Lab, facts: &mut Facts, report: &mut SectionReport
             ("claim_p50_ms", "claim p50"),
             ("claim_p99_ms", "claim p99"),
             ("claim_ratio", "p50 to without"),
+            ("walk_ms", "walk to a ready host"),
             ("dead_tasks", "dead tasks"),
             ("dead_hosts", "dead hosts"),
             ("tasks_bytes", "tasks"),
@@ -102,6 +105,7 @@ pub(super) async fn run(lab: &Lab, facts: &mut Facts, report: &mut SectionReport
                 Cell::ms(claims.p50()),
                 Cell::ms(claims.p99()),
                 Cell::ratio(ms(claims.p50()), without.unwrap_or_default()),
+                Cell::ms(standing.walk),
                 Cell::Count(standing.dead_tasks),
                 Cell::Count(standing.dead_hosts),
                 Cell::Bytes(standing.tasks_bytes),
@@ -113,6 +117,7 @@ pub(super) async fn run(lab: &Lab, facts: &mut Facts, report: &mut SectionReport
         }
     }
     table.note("dead rows: n_dead_tup of pg_stat_user_tables, an estimate that lags by a second; sizes by pg_relation_size. Autovacuum does what it does on this server (autovacuum_naptime), with the crawl's own settings per table.");
+    table.note("the walk: select … from hosts where has_new and ready_at <= now() order by ready_at limit 1, the median of three. It is a claim's first step, and passes the dead entries of all hosts claimed since a vacuum could remove them.");
     table.note("the snapshot: another session in REPEATABLE READ that has read one row. The counts by status are folded every second, as in a crawl.");
     report.tables.push(table);
 
@@ -134,10 +139,11 @@ pub(super) async fn run(lab: &Lab, facts: &mut Facts, report: &mut SectionReport
     if let (Some(free), Some(held)) = (free.standings.last(), held.standings.last()) {
         let words = |standing: &Standing| {
             format!(
-                "{} dead tasks, {} dead hosts, {} for the indexes of tasks",
+                "{} dead tasks, {} dead hosts, {} for the indexes of tasks, and {} ms to walk to the first ready host",
                 Cell::Count(standing.dead_tasks),
                 Cell::Count(standing.dead_hosts),
-                Cell::Bytes(standing.indexes_bytes)
+                Cell::Bytes(standing.indexes_bytes),
+                rounded(ms(standing.walk))
             )
         };
         report.observe(format!(
@@ -175,6 +181,10 @@ async fn long(lab: &Lab, held: bool) -> Result<Long> {
     let watching = tokio::spawn(async move {
         let began = Instant::now();
         let before = vacuums(&mut session).await?;
+        // As the pool's connections have it.
+        session
+            .run("set enable_seqscan = off; set enable_bitmapscan = off")
+            .await?;
         let mut standings = Vec::new();
         for interval in 1..=intervals {
             tokio::time::sleep_until(
@@ -226,8 +236,17 @@ async fn standing(session: &mut Session, began: Instant, vacuums_before: u64) ->
         .fetch_one(session.db())
         .await
         .doing("asking for sizes and dead rows")?;
+    let at = began.elapsed();
+    let mut walks = Times::default();
+    for _ in 0..3 {
+        let (_, took) = session
+            .timed("select id::bigint from hosts where has_new and ready_at <= now() order by ready_at limit 1")
+            .await?;
+        walks.push(took);
+    }
     Ok(Standing {
-        at: began.elapsed(),
+        at,
+        walk: walks.p50(),
         dead_tasks: dead_tasks.unsigned_abs(),
         dead_hosts: dead_hosts.unsigned_abs(),
         tasks_bytes: tasks.unsigned_abs(),

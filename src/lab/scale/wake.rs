@@ -107,6 +107,9 @@ pub(super) async fn run(lab: &Lab, facts: &mut Facts, report: &mut SectionReport
     Ok(())
 }
 
+/// The longest pause before a NOTIFY: long enough that the listener sleeps.
+const NOTIFIED_WITHIN: Duration = Duration::from_millis(100);
+
 /// Takes the one new task, if it is there.
 async fn take(session: &mut Session) -> Result<bool> {
     let taken = session
@@ -119,10 +122,9 @@ async fn take(session: &mut Session) -> Result<bool> {
     Ok(!taken.ids().is_empty())
 }
 
-/// Inserts one at a random moment of whatever interval the other one looks in. Answers when that was sent.
-async fn insert(session: &mut Session, channel: &str) -> Result<Instant> {
-    let pause = Duration::from_millis(rand::random_range(20..120));
-    tokio::time::sleep(pause).await;
+/// Inserts one at a random moment of the interval that the other one looks in. Answers when that was sent.
+async fn insert(session: &mut Session, channel: &str, every: Duration) -> Result<Instant> {
+    tokio::time::sleep(every.mul_f64(rand::random_range(0.0..1.0))).await;
     let sent = Instant::now();
     session
         .run(format!(
@@ -155,7 +157,8 @@ async fn by_notify(lab: &Lab, session: &mut Session) -> Result<Way> {
                 }
             }
         };
-        let (sent, had) = tokio::try_join!(insert(session, channel(lab)), waiting)?;
+        let (sent, had) =
+            tokio::try_join!(insert(session, channel(lab), NOTIFIED_WITHIN), waiting)?;
         times.push(had - sent);
     }
     worker.close().await;
@@ -184,7 +187,7 @@ async fn by_polling(lab: &Lab, session: &mut Session, every: Duration) -> Result
                 }
             }
         };
-        let (sent, had) = tokio::try_join!(insert(session, channel(lab)), looking)?;
+        let (sent, had) = tokio::try_join!(insert(session, channel(lab), every), looking)?;
         times.push(had - sent);
     }
     worker.close().await;
