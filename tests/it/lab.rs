@@ -381,7 +381,7 @@ async fn over(db: &TestDb, child: Child) -> (i32, String) {
     let output = child.wait_with_output().await.unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
     assert_eq!(scratch_schemas(db).await, Vec::<String>::new());
-    let sessions = "select count(*) from pg_stat_activity where datname = current_database() and application_name like 'pgcrawl_bench%'";
+    let sessions = "select count(*) from pg_stat_activity where datname = current_database() and starts_with(application_name, 'pgcrawl_bench')";
     assert_eq!(number(&db.pool, sessions).await, 0);
     ended(&output)
 }
@@ -400,7 +400,7 @@ async fn a_run_that_fails_says_why_and_leaves_nothing_behind() {
     let db = TestDb::new().await;
     let child = filling(&db).await;
     let kill = "select count(pg_terminate_backend(pid)) from pg_stat_activity
-                where datname = current_database() and application_name like 'pgcrawl_bench%'";
+                where datname = current_database() and starts_with(application_name, 'pgcrawl_bench')";
     assert!(number(&db.pool, kill).await > 0);
     let (code, said) = over(&db, child).await;
     assert_eq!(code, 1, "{said}");
