@@ -174,6 +174,7 @@ async fn end(member: &Member, claim: &Claim) -> Result<Vec<bool>> {
                 host: host.id,
                 hold: host.hold?,
                 last_fetch: Some(Boottime::now()),
+                took: Duration::ZERO,
                 answered: true,
             })
         })

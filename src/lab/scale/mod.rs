@@ -24,7 +24,7 @@ pub(super) use load::empty_crawl;
 pub struct Dataset {
     /// Tasks, all new.
     pub tasks: u64,
-    /// Hosts, among which they are dealt round. At most as many as tasks.
+    /// Hosts, to which they are dealt in turn. At most as many as tasks.
     pub hosts: u64,
 }
 
@@ -43,7 +43,7 @@ impl std::fmt::Display for Dataset {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScaleSettings {
     /// Frontiers to be compared; each with the smallest one that has as many hosts, or, where there is none, with the smallest at all.
-    /// Default 10 k and 1 M tasks, 1, 1 k and (as far as there are tasks) 100 k hosts.
+    /// Default 10 k and 1 M tasks of 1 and 1 k hosts, and 1 M of 100 k.
     pub datasets: Vec<Dataset>,
     /// Workers on each of them, and where a snapshot is held. More than one a core wait for the processor, and not for Postgres. Default 2.
     pub dataset_workers: usize,
@@ -126,16 +126,21 @@ impl ScaleSettings {
     }
 }
 
+/// Every size with every number of hosts, but for those with fewer than ten tasks a host: a claim would find fewer of each, and cost less.
 fn grid(tasks: &[u64], hosts: &[u64]) -> Vec<Dataset> {
-    tasks
-        .iter()
-        .flat_map(|&tasks| {
-            hosts.iter().map(move |&hosts| Dataset {
+    let mut datasets = Vec::new();
+    for &tasks in tasks {
+        for &hosts in hosts {
+            let dataset = Dataset {
                 tasks,
-                hosts: hosts.min(tasks),
-            })
-        })
-        .collect()
+                hosts: hosts.min(tasks / 10).max(1),
+            };
+            if !datasets.contains(&dataset) {
+                datasets.push(dataset);
+            }
+        }
+    }
+    datasets
 }
 
 /// The goals of the frontier (docs/BENCHMARKS.md): a claim's 99th percentile, and how much slower size or a snapshot may make its median.
@@ -189,12 +194,18 @@ fn ms(span: Duration) -> f64 {
 async fn crowd(lab: &Lab, facts: &mut Facts, report: &mut SectionReport) -> Result {
     let settings = &lab.settings.scale;
     let mut session = lab.session().await?;
-    load::load(&mut session, settings.crowd).await?;
-    load::analyze(&mut session).await?;
-    session.close().await;
+    let needed = settings.claims * u64::from(settings.batch);
+    // The first finds it full, and so shall the last, more or less.
+    let mut left = 0;
     let mut drives = Vec::new();
     for &workers in &settings.workers {
         tracing::info!(workers, "claims by number of workers");
+        if left < needed.max(settings.crowd.tasks / 2) {
+            load::load(&mut session, settings.crowd).await?;
+            load::analyze(&mut session).await?;
+            left = settings.crowd.tasks;
+        }
+        left = left.saturating_sub(needed);
         let drive = drive(
             lab,
             workers,
@@ -205,6 +216,7 @@ async fn crowd(lab: &Lab, facts: &mut Facts, report: &mut SectionReport) -> Resu
         .await?;
         drives.push((workers, drive));
     }
+    session.close().await;
     let mut table = Table::new(
         format!(
             "{}: claims of up to {} tasks of {} hosts, each finished with its page row",
@@ -454,5 +466,39 @@ async fn measure(
         }
         load::load(session, dataset).await?;
         load::analyze(session).await?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grid_has_at_least_ten_tasks_a_host_and_nothing_twice() {
+        let grid = grid(&[10_000, 1_000_000], &[1, 1_000, 100_000]);
+        let pairs: Vec<_> = grid.iter().map(|size| (size.tasks, size.hosts)).collect();
+        assert_eq!(
+            pairs,
+            [
+                (10_000, 1),
+                (10_000, 1_000),
+                (1_000_000, 1),
+                (1_000_000, 1_000),
+                (1_000_000, 100_000)
+            ]
+        );
+    }
+
+    #[test]
+    fn the_full_run_reaches_ten_million_tasks_of_a_million_hosts() {
+        let full = ScaleSettings::full();
+        let largest = Dataset {
+            tasks: 10_000_000,
+            hosts: 1_000_000,
+        };
+        assert!(full.datasets.contains(&largest), "{full:?}");
+        assert_eq!(full.long, largest);
+        // What is claimed of a million before and after ANALYZE and with holds must be there.
+        assert!(full.claims * u64::from(full.batch) * 5 / 2 < 1_000_000);
     }
 }
