@@ -93,6 +93,7 @@ impl Frontier {
         let (sent, rows) = loop {
             // Each try anew: a claim that was sent late runs until late.
             let sent = Boottime::now();
+            let begin = self.bound.next(sent);
             let answer = once!(self, async |db| {
                 sqlx::query_file!(
                     "src/frontier/sql/claim.sql",
@@ -105,12 +106,17 @@ impl Frontier {
                     ms(settings.delay),
                     ms(settings.mark_age),
                     settings.obey_robots,
-                    settings.version
+                    settings.version,
+                    &begin as &[Option<i64>]
                 )
                 .fetch_all(db)
                 .await
             });
             match answer {
+                // Nothing there: at once from the start.
+                Ok(rows) if rows.is_empty() && begin.iter().any(Option::is_some) => {
+                    self.bound.note(std::iter::empty());
+                }
                 Ok(rows) => break (sent, rows),
                 Err(error) => {
                     tries.failed(error, self).await?;
@@ -120,6 +126,8 @@ impl Frontier {
                 }
             }
         };
+        self.bound
+            .note(rows.iter().map(|row| (row.class, row.ready_us)));
         if let Some(row) = rows.first() {
             self.answered.note(worker, row.at_us);
         }

@@ -51,6 +51,7 @@
 
 mod address;
 mod agreement;
+mod bound;
 mod claim;
 mod ending;
 mod enqueue;
@@ -115,6 +116,7 @@ pub struct Frontier {
     settings: Arc<FrontierSettings>,
     hurried: CancellationToken,
     answered: Arc<stray::Answered>,
+    bound: Arc<bound::Bound>,
 }
 
 impl Frontier {
@@ -125,6 +127,7 @@ impl Frontier {
             settings: Arc::new(settings),
             hurried: CancellationToken::new(),
             answered: Arc::default(),
+            bound: Arc::default(),
         }
     }
 

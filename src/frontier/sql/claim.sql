@@ -1,6 +1,7 @@
 -- Claims. $1 worker, $2 hosts at most, $3 tasks at most, $4 tasks a host at most, $5 ms of fetching to claim from a host with a delay,
 -- $6 lease in ms, $7 the crawl's delay in ms, $8 age of a low-water mark in ms from which on it is ignored, $9 whether robots.txt is obeyed.
--- $10 the version of the settings that this process knows. A row without a task is a host that looked empty: give it to park_hosts. Never waits
+-- $10 the version of the settings that this process knows, $11 moments (one a class, in us since 1970, null = none) before which no ready host
+-- is looked for: what stands there in hosts_ready is dead, and stays while somebody holds an old snapshot. A row without a task is a host that looked empty: give it to park_hosts. Never waits
 -- for a lock. Under other settings, or in a pause, nothing is claimed.
 --
 -- A host is held while it has a delay, and also while its robots.txt is due: so one process fetches that file, and a Crawl-delay that it
@@ -21,11 +22,14 @@ with ready as materialized (
                case when given_up_at is null then null
                     when robots_failures > 0 then 'robots_unreachable'
                     else 'host_down' end as given_up,
-               failures > 0 or pauses > 0 as ailing
+               failures > 0 or pauses > 0 as ailing,
+               priority,
+               ready_at
         from hosts
         where has_new
           and priority = c.priority
           and ready_at <= now()
+          and ready_at >= coalesce(to_timestamp(($11::bigint[])[c.priority + 1] / 1e6), '-infinity')
           -- A delay that appears is kept from when nobody can be fetching without a hold any more.
           and (unheld_until is null
                or given_up_at is not null
@@ -47,6 +51,8 @@ picked as materialized (
            r.from_bottom,
            r.given_up,
            r.ailing,
+           r.priority as class,
+           r.ready_at,
            t.id as task_id,
            t.priority
     from ready r
@@ -111,6 +117,8 @@ select p.host_id as "host_id!",
        t.hops as "hops?",
        t.via as "via?",
        t.url as "url?",
+       p.class as "class!",
+       (extract(epoch from p.ready_at) * 1000000)::bigint as "ready_us!",
        (extract(epoch from now()) * 1000000)::bigint as "at_us!"    -- tells what this worker has claimed and knows of, see stray.sql
 from picked p
 left join taken t on t.id = p.task_id

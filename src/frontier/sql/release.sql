@@ -3,7 +3,7 @@
 -- a slow host rests for as long as it worked. The pace that its answers asked for wears off where it answered. $8 lease in ms: what was claimed
 -- with a hold (for robots.txt) of a host without a delay is fetched without it from now on.
 update hosts h
-set polite_at = now() + make_interval(secs => (
+set polite_at = now() + make_interval(secs => greatest(0,    -- never in the past: claims look from what they saw last on
                     case when coalesce(h.delay_ms, greatest($6::int, h.crawl_delay_ms)) = 0 then 0
                          else greatest(coalesce(h.delay_ms, greatest($6::int, h.crawl_delay_ms)), h.pace_ms, s.took_ms) end - s.ago_ms) / 1000.0),
     pace_ms   = case when s.answered and h.pace_ms * 9 / 10 <= coalesce(h.delay_ms, greatest($6::int, h.crawl_delay_ms)) then null

@@ -414,6 +414,8 @@ async fn size(lab: &Lab, dataset: Dataset) -> Result<Sized> {
     load::analyze(&mut session).await?;
     let analyzed = measure(lab, &mut session, dataset, &free, settings.claims).await?;
     let polite = frontier(settings.delay);
+    // Claims without a hold say until when somebody may be fetching; here nobody is, and a delay need not wait for that.
+    session.run("update hosts set unheld_until = null").await?;
     let held = measure(lab, &mut session, dataset, &polite, settings.claims).await?;
     session.close().await;
     Ok(Sized {

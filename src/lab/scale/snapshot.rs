@@ -117,7 +117,7 @@ pub(super) async fn run(lab: &Lab, facts: &mut Facts, report: &mut SectionReport
         }
     }
     table.note("dead rows: n_dead_tup of pg_stat_user_tables, an estimate that lags by a second; sizes by pg_relation_size. Autovacuum does what it does on this server (autovacuum_naptime), with the crawl's own settings per table.");
-    table.note("the walk: select … from hosts where has_new and ready_at <= now() order by ready_at limit 1, the median of three. It is a claim's first step, and passes the dead entries of all hosts claimed since a vacuum could remove them.");
+    table.note("the walk: select … from hosts where has_new and priority = 1 and ready_at <= now() order by ready_at limit 1, the median of three. It passes the dead entries of all hosts claimed since a vacuum could remove them; a claim takes that walk every few seconds, and begins in between where the last one found something.");
     table.note("the snapshot: another session in REPEATABLE READ that has read one row. The counts by status are folded every second, as in a crawl.");
     report.tables.push(table);
 
@@ -240,7 +240,7 @@ async fn standing(session: &mut Session, began: Instant, vacuums_before: u64) ->
     let mut walks = Times::default();
     for _ in 0..3 {
         let (_, took) = session
-            .timed("select id::bigint from hosts where has_new and ready_at <= now() order by ready_at limit 1")
+            .timed("select id::bigint from hosts where has_new and priority = 1 and ready_at <= now() order by ready_at limit 1")
             .await?;
         walks.push(took);
     }

@@ -87,6 +87,7 @@ impl Protocol {
             .bind(ms(settings.mark_age))
             .bind(settings.obey_robots)
             .bind(settings.version)
+            .bind(None::<Vec<i64>>)
             .fetch_all(self.frontier.pool())
             .await
             .unwrap();
