@@ -3,6 +3,7 @@
 // A test that cannot go on panics, in its helpers too.
 #![allow(clippy::unwrap_used)]
 
+mod chaos;
 mod config;
 mod crawl;
 mod db;
