@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Map, Value, json};
 
+use super::crawl::existing;
 use super::database::{self, DatabaseArgs, Missing, Opened};
 use super::{Context, Exit, output};
 use crate::canon::PageUrl;
@@ -41,7 +42,7 @@ impl ExplainArgs {
     pub(super) async fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let url = PageUrl::seed(&self.url)?;
         let opened = database::open(&self.database, context, Missing::Refuse).await?;
-        let known = chapters(&url, context, &opened).await;
+        let known = explain(&url, context, &opened).await;
         opened.close().await?;
         let chapters = known?;
         output::print(if self.json {
@@ -51,6 +52,22 @@ impl ExplainArgs {
         })?;
         Ok(Exit::Finished)
     }
+}
+
+/// Under the settings of the crawl, where one was begun.
+async fn explain(
+    url: &PageUrl,
+    context: &Context,
+    opened: &Opened,
+) -> anyhow::Result<Vec<Chapter>> {
+    let pool = opened.pool().await?;
+    let terms = existing(&pool, &context.loaded).await;
+    crate::db::close(pool).await;
+    let context = Context {
+        loaded: terms?.map_or_else(|| context.loaded.clone(), |terms| terms.loaded),
+        quiet: context.quiet,
+    };
+    chapters(url, &context, opened).await
 }
 
 async fn chapters(

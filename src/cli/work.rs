@@ -36,8 +36,8 @@ impl WorkArgs {
 
     pub(super) async fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let opened = database::open(&self.database, context, Missing::Refuse).await?;
+        let begin = Begin::Join;
         let order = Order {
-            begin: Begin::Join,
             until: if self.until_empty {
                 Until::Finished
             } else {
@@ -46,7 +46,7 @@ impl WorkArgs {
             quiet: context.quiet,
             crawl: self.database.crawl.clone(),
         };
-        let ended = crawl(&context.loaded, &opened, order).await;
+        let ended = crawl(&context.loaded, &opened, begin, order).await;
         opened.close().await?;
         ended
     }

@@ -41,7 +41,7 @@ impl Default for LabSettings {
 }
 
 impl LabSettings {
-    /// The whole of it: ten million tasks, a million hosts, a snapshot held for minutes. Three quarters of an hour and 10 GB.
+    /// The whole of it: ten million tasks, a million hosts, a snapshot held for minutes. Half an hour and 10 GB.
     pub fn full() -> LabSettings {
         LabSettings {
             name: "full",

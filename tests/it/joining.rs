@@ -1,13 +1,17 @@
 //! Many processes in one crawl: what they agree on, how they come and go.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use axum::response::IntoResponse as _;
 use pgcrawl::db::DbSettings;
 use pgcrawl::frontier::{Ears, Frontier, FrontierSettings};
 use rustix::process::Signal;
 use serde_json::Value;
 use tokio::io::AsyncBufReadExt as _;
 use tokio::process::Child;
+use tokio::sync::Notify;
 
 use crate::support::{
     crawl::{broken_invariants, column, number},
@@ -301,6 +305,55 @@ async fn eight_processes_of_which_one_brings_the_seeds_come_up_on_an_empty_datab
     let asked = targets.len();
     targets.dedup();
     assert_eq!((asked, targets.len()), (82, 82));
+}
+
+/// F02 of the field cases: of two that fetched the same page, the one whose lease was lost changes nothing.
+#[tokio::test]
+async fn a_process_that_was_stopped_beyond_its_lease_changes_nothing_when_it_goes_on() {
+    let first = Arc::new(Notify::new());
+    let held = Arc::clone(&first);
+    // The first to ask for it waits until it is told; whoever asks again is answered at once.
+    let asked = Arc::new(AtomicUsize::new(0));
+    let site = Site::builder()
+        .route("/slow", move |_| {
+            let (held, asked) = (Arc::clone(&held), Arc::clone(&asked));
+            async move {
+                if asked.fetch_add(1, Ordering::SeqCst) == 0 {
+                    held.notified().await;
+                }
+                axum::response::Html("<title>slow</title>").into_response()
+            }
+        })
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    let seed = site.url("/slow");
+    let short = |arguments: &[&str]| {
+        pgcrawl(&db, arguments)
+            .env("PGCRAWL_FETCH_TOTAL_TIMEOUT", "3s")
+            .env("PGCRAWL_FRONTIER_LEASE", "6s")
+            .env("PGCRAWL_FRONTIER_DEAD_AFTER", "4s")
+            .env("PGCRAWL_FRONTIER_HEARTBEAT", "500ms")
+            .env("PGCRAWL_FRONTIER_HOLD", "1s")
+            .env("PGCRAWL_FRONTIER_RECYCLE_EVERY", "200ms")
+            .spawn()
+            .unwrap()
+    };
+    let mut stopped = short(&["crawl", &seed, "--delay", "0s"]);
+    site.wait_for(|log| log.iter().any(|request| request.target == "/slow"))
+        .await;
+    signal(&stopped, Signal::STOP);
+    let other = short(&["work", "--until-empty"]);
+    let (code, said) = ended(&other.wait_with_output().await.unwrap());
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(site.count("/slow"), 2);
+    first.notify_one();
+    signal(&stopped, Signal::CONT);
+    says(&mut stopped, "declared dead").await;
+    assert_eq!(stopped.wait().await.unwrap().code(), Some(0));
+    let pages = "select claim_version, (select count(*) from workers w join worker_counts c on c.worker_id = w.id where c.done = 1) as finished from pages";
+    assert_eq!(column(&db.pool, pages).await, ["2,1"]);
+    assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
 }
 
 /// F11 of the field cases: without anybody who can hear, and with ears that die all the time.

@@ -1,11 +1,13 @@
 //! What a large crawl costs. Ignored in the normal run, since it takes minutes.
 
+use std::time::Duration;
+
 use axum::response::IntoResponse as _;
 
 use crate::support::{
-    crawl::{broken_invariants, number},
+    crawl::{broken_invariants, column, number},
     db::TestDb,
-    program::pgcrawl,
+    program::{ended, pgcrawl, run},
     site::Site,
 };
 
@@ -89,4 +91,69 @@ async fn memory_does_not_grow_with_the_frontier() {
     );
     assert!(peak < 200, "{peak} MiB");
     assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
+}
+
+/// What two, four and eight processes do with one database, on a site whose answers take half a second: the time of a page is the site's, so that
+/// two cores can show whether processes get into each other's way.
+///
+/// Run it with `PGCRAWL_BIN=$PWD/target/release/pgcrawl cargo test --test it processes_share -- --ignored --nocapture`.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes"]
+async fn processes_share_a_crawl_without_getting_into_each_others_way() {
+    const PAGES: usize = 4_900;
+    const LATENCY: Duration = Duration::from_millis(500);
+    println!("| processes | pages/s | to one | claim p50 | claim p99 |\n|---|---|---|---|---|");
+    let mut one = None;
+    for processes in [1, 2, 4, 8] {
+        let site = Site::builder()
+            .otherwise(|request| async move {
+                if request.uri().path() != "/" {
+                    tokio::time::sleep(LATENCY).await;
+                    return axum::response::Html("<title>page</title>".to_owned()).into_response();
+                }
+                let links: String = (0..PAGES)
+                    .map(|n| format!("<a href=/{n}>{n}</a>"))
+                    .collect();
+                axum::response::Html(links).into_response()
+            })
+            .unrecorded()
+            .start()
+            .await;
+        let db = TestDb::new().await;
+        let seed = site.url("/");
+        let flags = ["--delay", "0s", "--per-host", "64"];
+        let (code, said) = ended(
+            &run(
+                &db,
+                &[&["crawl", &seed, "--max-pages", "1"], &flags[..]].concat(),
+            )
+            .await,
+        );
+        assert_eq!(code, 4, "{said}");
+        let began = std::time::Instant::now();
+        let children: Vec<_> = (0..processes)
+            .map(|_| {
+                pgcrawl(&db, &["work", "--until-empty", "--per-host", "64"])
+                    .spawn()
+                    .unwrap()
+            })
+            .collect();
+        for child in children {
+            let (code, said) = ended(&child.wait_with_output().await.unwrap());
+            assert_eq!(code, 0, "{said}");
+        }
+        let rate = PAGES as f64 / began.elapsed().as_secs_f64();
+        let one = *one.get_or_insert(rate);
+        let claims = column(&db.pool, "select round(max(claim_p50_ms)::numeric, 1), round(max(claim_p99_ms)::numeric, 1) from worker_reports").await;
+        let claims = claims[0].replace(',', " ms | ");
+        println!(
+            "| {processes} | {rate:.0} | {:.2}x | {claims} ms |",
+            rate / one
+        );
+        assert_eq!(
+            number(&db.pool, "select count(*) from pages").await,
+            PAGES as i64 + 1
+        );
+        assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
+    }
 }

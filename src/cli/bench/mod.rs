@@ -47,7 +47,7 @@ struct FrontierArgs {
     /// How much to measure
     ///
     /// quick: up to a million tasks, a snapshot held for 20 s; three to four minutes on two cores. full: up to ten million tasks of
-    /// a million hosts, a snapshot held for three minutes; three quarters of an hour and 10 GB of disk.
+    /// a million hosts, a snapshot held for two minutes; half an hour and 10 GB of disk.
     #[arg(long, value_enum, default_value = "quick")]
     size: Size,
 

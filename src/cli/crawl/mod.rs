@@ -75,16 +75,16 @@ impl CrawlArgs {
             Missing::Create
         };
         let opened = database::open(&self.database, context, missing).await?;
+        let begin = Begin::Seeds {
+            sources,
+            refresh: self.refresh,
+        };
         let order = Order {
-            begin: Begin::Seeds {
-                sources,
-                refresh: self.refresh,
-            },
             until: Until::Finished,
             quiet: context.quiet,
             crawl: self.database.crawl.clone(),
         };
-        let ended = crawl(&context.loaded, &opened, order).await;
+        let ended = crawl(&context.loaded, &opened, begin, order).await;
         opened.close().await?;
         ended
     }

@@ -22,8 +22,6 @@ use crate::status::{self, Status};
 
 /// What is to be crawled.
 pub(in crate::cli) struct Order {
-    /// How it begins.
-    pub(in crate::cli) begin: Begin,
     /// Until when it goes on.
     pub(in crate::cli) until: Until,
     /// Whether neither progress nor summary is shown.
@@ -53,6 +51,7 @@ pub(in crate::cli) enum Begin {
 pub(in crate::cli) async fn crawl(
     loaded: &Loaded,
     opened: &Opened,
+    begin: Begin,
     order: Order,
 ) -> anyhow::Result<Exit> {
     #[cfg(unix)]
@@ -73,7 +72,7 @@ pub(in crate::cli) async fn crawl(
         began: Instant::now(),
         until: order.until,
     };
-    let ended = member.run(order).await;
+    let ended = member.run(begin, order).await;
     let Member {
         pool,
         crawl_pool,
@@ -110,9 +109,9 @@ struct Member<'a> {
 }
 
 impl Member<'_> {
-    async fn run(&self, order: Order) -> anyhow::Result<Exit> {
+    async fn run(&self, begin: Begin, order: Order) -> anyhow::Result<Exit> {
         let watching = signals::Watching::default();
-        let mut terms = match order.begin {
+        let mut terms = match &begin {
             Begin::Seeds { .. } => agree::open(&self.pool, self.loaded).await?,
             Begin::Join => {
                 watching.start(&self.stop, self.loaded.config.shutdown.grace);
@@ -122,8 +121,8 @@ impl Member<'_> {
                 }
             }
         };
-        let mut begin = Some(order.begin);
-        let mut progress = None;
+        let mut begin = Some(begin);
+        let mut progress = Progressing::default();
         loop {
             let config = &terms.loaded.config;
             let crawl = self.join(&terms).await?;
@@ -134,13 +133,7 @@ impl Member<'_> {
             let run = match begun {
                 Ok(None) => {
                     watching.start(&self.stop, config.shutdown.grace);
-                    progress.get_or_insert_with(|| {
-                        Abort(tokio::spawn(show_progress(
-                            self.pool.clone(),
-                            Arc::clone(&self.tally),
-                            order.quiet,
-                        )))
-                    });
+                    progress.start(&self.pool, &self.tally, order.quiet);
                     Some(crawl.run(self.stop.clone()).await)
                 }
                 Ok(Some(_)) | Err(_) => None,
@@ -151,7 +144,7 @@ impl Member<'_> {
                 None => return begun.map(|exit| exit.unwrap_or(Exit::Finished)),
                 Some(Ok(summary)) => summary,
                 Some(Err(error)) => {
-                    drop(progress);
+                    progress.end().await;
                     return lost(error);
                 }
             };
@@ -159,10 +152,8 @@ impl Member<'_> {
                 terms = agree::follow(&self.pool, self.loaded).await?;
                 continue;
             }
-            drop(progress);
-            return Ok(self
-                .end(summary, &order.quiet, order.crawl.as_deref())
-                .await);
+            progress.end().await;
+            return Ok(self.end(summary, &order).await);
         }
     }
 
@@ -233,24 +224,45 @@ impl Member<'_> {
         Ok(Crawl::join(settings, hands, Arc::clone(&self.tally)).await?)
     }
 
-    async fn end(&self, mut summary: Summary, quiet: &bool, crawl: Option<&str>) -> Exit {
+    async fn end(&self, mut summary: Summary, order: &Order) -> Exit {
         if summary.end == End::Resettled {
             summary.end = End::Interrupted;
         }
         summary.took = self.began.elapsed();
-        if !quiet {
+        if !order.quiet {
+            let crawl = order.crawl.as_deref();
             summary::say(&self.pool, &self.tally, &summary, crawl).await;
         }
         summary::exit(&summary)
     }
 }
 
-/// A task that ends with whoever holds this.
-struct Abort(tokio::task::JoinHandle<()>);
+/// The progress line, from its start until its end, or until this is dropped.
+#[derive(Default)]
+struct Progressing(Option<tokio::task::JoinHandle<()>>);
 
-impl Drop for Abort {
+impl Progressing {
+    /// Starts, if it has not.
+    fn start(&mut self, pool: &PgPool, tally: &Arc<Tally>, quiet: bool) {
+        let (pool, tally) = (pool.clone(), Arc::clone(tally));
+        self.0
+            .get_or_insert_with(|| tokio::spawn(show_progress(pool, tally, quiet)));
+    }
+
+    /// Ends; the line is gone from the screen then.
+    async fn end(mut self) {
+        if let Some(task) = self.0.take() {
+            task.abort();
+            let _ = task.await;
+        }
+    }
+}
+
+impl Drop for Progressing {
     fn drop(&mut self) {
-        self.0.abort();
+        if let Some(task) = &self.0 {
+            task.abort();
+        }
     }
 }
 

@@ -120,16 +120,16 @@ async fn visit(context: &Context, opened: &Opened, server: &Server) -> anyhow::R
     let seeds = server
         .seeds()
         .map(|base| PageUrl::parse(base).map(Source::Url));
+    let begin = Begin::Seeds {
+        sources: seeds.collect::<Result<_, _>>()?,
+        refresh: false,
+    };
     let order = Order {
-        begin: Begin::Seeds {
-            sources: seeds.collect::<Result<_, _>>()?,
-            refresh: false,
-        },
         until: Until::Finished,
         quiet: context.quiet,
         crawl: Some(CRAWL.to_owned()),
     };
-    let exit = crawl(&context.loaded, opened, order).await?;
+    let exit = crawl(&context.loaded, opened, begin, order).await?;
     if exit != Exit::Finished {
         return Ok(exit);
     }

@@ -45,7 +45,8 @@ pub struct ScaleSettings {
     /// Frontiers to be compared; each with the smallest one that has as many hosts, or, where there is none, with the smallest at all.
     /// Default 10 k and 1 M tasks of 1 and 1 k hosts, and 1 M of 100 k.
     pub datasets: Vec<Dataset>,
-    /// Workers on each of them, and where a snapshot is held. More than one a core wait for the processor, and not for Postgres. Default 2.
+    /// Workers on each of them, and where a snapshot is held. The server needs cores as well: with more workers they wait for the processor, and
+    /// not for Postgres. Default half as many as there are cores, at least 1.
     pub dataset_workers: usize,
     /// The frontier on which the number of workers is varied. Default 1 M tasks of 1 k hosts.
     pub crowd: Dataset,
@@ -79,7 +80,9 @@ impl Default for ScaleSettings {
     fn default() -> ScaleSettings {
         ScaleSettings {
             datasets: grid(&[10_000, 1_000_000], &[1, 1_000, 100_000]),
-            dataset_workers: 2,
+            dataset_workers: std::thread::available_parallelism()
+                .map_or(1, |cores| cores.get() / 2)
+                .max(1),
             crowd: Dataset {
                 tasks: 1_000_000,
                 hosts: 1_000,
@@ -108,17 +111,17 @@ impl Default for ScaleSettings {
 }
 
 impl ScaleSettings {
-    /// Ten million tasks, a million hosts, a snapshot held for three minutes.
+    /// Ten million tasks, a million hosts, a snapshot held for two minutes.
     pub fn full() -> ScaleSettings {
         ScaleSettings {
             datasets: grid(&[10_000, 1_000_000, 10_000_000], &[1, 1_000, 1_000_000]),
-            claims: 3_000,
+            claims: 600,
             long: Dataset {
                 tasks: 10_000_000,
                 hosts: 1_000_000,
             },
-            snapshot: Duration::from_secs(180),
-            intervals: 6,
+            snapshot: Duration::from_secs(120),
+            intervals: 4,
             wakes: 100,
             notifying: Duration::from_secs(10),
             ..ScaleSettings::default()

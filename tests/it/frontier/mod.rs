@@ -15,6 +15,7 @@ mod protocol;
 mod recycling;
 mod robots;
 mod rules;
+mod snapshot;
 mod web;
 
 use std::time::Duration;
