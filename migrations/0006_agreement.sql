@@ -15,9 +15,27 @@ create table settings (
     constraint settings_pkey primary key (key)
 );
 
+-- As add_scope_rules, but only under the settings of this version: a rule that was made under another scope must not be read as one of the new.
+-- Answers whether they were added.
+create function add_scope_rules(rules text[], hosts text[], from_source text, known_version int)
+    returns boolean
+    language plpgsql
+    set search_path from current
+as $$
+begin
+    perform pg_advisory_xact_lock('scope_rules'::regclass::bigint);
+    if exists (select from crawl where settings_version <> known_version) then
+        return false;
+    end if;
+    perform add_scope_rules(rules, hosts, from_source);
+    return true;
+end
+$$;
+
 -- Changes a setting that was judged together with those of a version; null if another change came between. A scope comes with its rules, which
--- take the place of the old ones in the same transaction: rules of one kind must not be read as those of another.
-create function set_setting(new_key text, new_value jsonb, judged_by int, rules text[], hosts text[], sources text[])
+-- take the place of the old ones in the same transaction: rules of one kind must not be read as those of another. Null also if rules were added
+-- after the last one that the new ones were made by.
+create function set_setting(new_key text, new_value jsonb, judged_by int, last_rule int, rules text[], hosts text[], sources text[])
     returns int
     language plpgsql
     set search_path from current
@@ -25,6 +43,12 @@ as $$
 declare
     new_version int;
 begin
+    if rules is not null then
+        perform pg_advisory_xact_lock('scope_rules'::regclass::bigint);
+        if coalesce((select max(id) from scope_rules), 0) <> last_rule then
+            return null;
+        end if;
+    end if;
     update crawl
     set settings_version = settings_version + 1
     where settings_version = judged_by
@@ -41,7 +65,6 @@ begin
         changed_at = now();
 
     if rules is not null then
-        perform pg_advisory_xact_lock('scope_rules'::regclass::bigint);
         delete from scope_rules;
         insert into scope_rules (rule, host, source)
         select distinct on (n.rule, n.host) n.rule, n.host, n.source
@@ -126,10 +149,12 @@ where b.datname = current_database();
 comment on view queue_health is
     'One row. oldest_new_task_at looks at the first new task of the hundred hosts of each class that wait longest; claim times are those of the slowest worker in the last minute; an old snapshot keeps vacuum from removing dead rows.';
 
--- How long a worker counts as living after a heartbeat is what it was told itself: a change of the setting must not bury one that does not know it yet.
+-- How long a worker counts as living after a heartbeat, and how long its claims last, is what it was told itself: a change of the setting must not bury one that does not know it yet.
 alter table workers
-    add column dead_after_ms int not null default 90000;
+    add column dead_after_ms int not null default 90000,
+    add column lease_ms      int not null default 120000;
 
+comment on column workers.lease_ms is 'How long its claims last: a shorter lease of others does not end them.';
 comment on column workers.dead_after_ms is 'Silence after which it is declared dead; also how long it fetches after a heartbeat at most.';
 
 -- The rate of the whole crawl: a process takes the next stretch of time for so many requests, and nobody else has it.
@@ -152,6 +177,8 @@ create table addresses (
     hold_version int not null default 0,
     constraint addresses_pkey primary key (ip)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+
+create index addresses_held on addresses (held_by) where held_by is not null;
 
 comment on table addresses is 'One row an address that was asked while politeness.ip_delay was set. Nobody asks it before polite_at.';
 

@@ -82,6 +82,7 @@ impl Config {
         FrontierSettings {
             version,
             delay: self.politeness.delay,
+            ip_delay: self.politeness.ip_delay,
             lease: frontier.lease,
             heartbeat: frontier.heartbeat,
             dead_after: frontier.dead_after,

@@ -157,6 +157,7 @@ impl Committer {
         if rules.is_empty() {
             return Ok(());
         }
+        // Not where the settings have changed: this process joins anew soon, and the twin is a link like any other then.
         self.cx.frontier.add_rules(&rules, "redirect").await?;
         self.cx.rules.refresh(&self.cx.frontier).await
     }

@@ -13,12 +13,12 @@ use quick_cache::{Weighter, sync::Cache};
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::{CrawlSettings, licence::Licence, rate::Turns, tally::Tally};
+use super::{CrawlSettings, address::Queues, licence::Licence, rate::Turns, tally::Tally};
 use crate::{
     canon::{HostKey, PageUrl},
     clock::Boottime,
     fetch::Fetcher,
-    frontier::{Frontier, FrontierError, ScopeRule},
+    frontier::{Frontier, FrontierError, ScopeRule, WorkerId},
     politeness::{Ceilings, Limits, Permit},
     robots::{Robots, Verdict},
     scope::{Decision, Reason, Scope},
@@ -36,6 +36,8 @@ pub(super) struct Context {
     pub(super) ceilings: Ceilings,
     /// Where the crawl has a rate: turns in it.
     pub(super) turns: Option<Turns>,
+    /// Who waits for an address, where the crawl keeps a delay for each.
+    pub(super) queues: Queues,
     /// Processes in the crawl, as far as is known.
     pub(super) workers: AtomicUsize,
     pub(super) licence: Arc<Licence>,
@@ -45,6 +47,8 @@ pub(super) struct Context {
     pub(super) abort: CancellationToken,
     /// Told when a finish made new tasks, so that the next claim need not wait.
     pub(super) fresh: Notify,
+    /// Told when another process made new tasks.
+    pub(super) heard: Notify,
     /// Told of what others should hear of.
     pub(super) news: Notify,
     /// Told when the dispatcher has nothing to start: what waits for a fuller batch should be finished now.
@@ -100,7 +104,9 @@ impl Context {
             workers: AtomicUsize::new(1),
             abort: CancellationToken::new(),
             fresh: Notify::new(),
+            heard: Notify::new(),
             news: Notify::new(),
+            queues: Queues::default(),
             hungry: Notify::new(),
             uncommitted: AtomicUsize::new(0),
             parsers: Arc::new(Semaphore::new(cores)),
@@ -127,6 +133,12 @@ impl Context {
     /// got through.
     pub(super) fn licensed(&self) -> bool {
         Boottime::now() + self.settings.visit_budget <= self.licence.until()
+    }
+
+    /// Whether a fetch for a claim of this worker may begin: the process is still that worker, and the longest fetch fits before the end of
+    /// its licence. One that registered anew holds nothing of what it held before, though its clock says that the old deadline is far.
+    pub(super) fn licensed_as(&self, worker: WorkerId) -> bool {
+        self.licence.worker() == worker && self.licensed()
     }
 
     /// The rules of a host, if they are at hand and still count.

@@ -33,6 +33,7 @@ impl LettingGo {
                 .last_fetch
                 .map_or(Duration::ZERO, |fetched| fetched.took),
             answered: slot.answered,
+            goes_on: false,
         });
         let answered = slot.hold.is_none() && slot.ailing && slot.answered;
         LettingGo {
@@ -50,6 +51,7 @@ impl LettingGo {
             last_fetch: None,
             took: Duration::ZERO,
             answered: false,
+            goes_on: false,
         });
         LettingGo {
             givings: arrival.tasks.iter().map(giving).collect(),

@@ -129,13 +129,11 @@ impl Crawl {
             settings.visit_budget,
             alive.clone(),
         ));
-        rules.refresh(&frontier).await?;
         let (turns, line) = settings.rate.map(|_| rate::Turns::new()).unzip();
         let cx = Arc::new(Context::new(
             settings, frontier, fetcher, licence, rules, tally, turns,
         ));
-        upkeep::recycle(&cx, &me).await?;
-        Ok(Crawl {
+        let crawl = Crawl {
             cx,
             heart,
             me,
@@ -143,7 +141,20 @@ impl Crawl {
             heartbeat,
             ears,
             line: std::sync::Mutex::new(line),
-        })
+        };
+        match crawl.look_around().await {
+            Ok(()) => Ok(crawl),
+            Err(error) => {
+                crawl.leave().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Learns the rules of the scope, and takes back what the dead have left.
+    async fn look_around(&self) -> Result<(), FrontierError> {
+        self.cx.rules.refresh(&self.cx.frontier).await?;
+        upkeep::recycle(&self.cx, &self.me).await
     }
 
     /// Makes tasks of seeds and takes them into scope. Answers how many were not tasks before.
@@ -152,7 +163,9 @@ impl Crawl {
             .iter()
             .map(|seed| self.cx.rules.rule_for(seed))
             .collect();
-        self.cx.frontier.add_rules(&rules, "seed").await?;
+        if !self.cx.frontier.add_rules(&rules, "seed").await? {
+            return Err(FrontierError::Resettled);
+        }
         self.cx.rules.refresh(&self.cx.frontier).await?;
         let fresh = self
             .cx

@@ -40,6 +40,7 @@ pub(super) async fn ask(
     delay: Duration,
     deadline: Boottime,
 ) -> RobotsNews {
+    let worker = cx.licence.worker();
     let asking = async {
         let _permit = cx.leave_to_ask().await;
         let leave = match Leave::wait(cx, &key.robots_url()).await {
@@ -50,7 +51,7 @@ pub(super) async fn ask(
             }
             Err(Refusal::Trouble(error)) => return Err(error),
         };
-        if !cx.fits(deadline) || !cx.licensed() {
+        if !cx.fits(deadline) || !leave.fits(cx) || !cx.licensed_as(worker) {
             leave.end(cx, Boottime::now()).await?;
             return Ok(None);
         }

@@ -75,7 +75,10 @@ async fn look(
         let _ = events.send(Event::Resettled);
     }
     match (was_paused, standing.paused) {
-        (false, true) => tracing::info!("the crawl is paused; `pgcrawl resume` lets it go on"),
+        (false, true) => {
+            tracing::info!("the crawl is paused; `pgcrawl resume` lets it go on");
+            let _ = events.send(Event::Paused);
+        }
         (true, false) => {
             tracing::info!("the crawl goes on");
             cx.stir();

@@ -21,7 +21,7 @@ use crate::{
     exchange::Exchange,
     extract,
     fetch::{self, Disposition, FetchError, FetchOptions},
-    frontier::{ClaimedTask, FrontierError, HostId, Outcome},
+    frontier::{ClaimedTask, FrontierError, HostId, Outcome, WorkerId},
     pages::PageRow,
     robots::{Robots, Verdict},
     schedule::retry::{self, Trouble},
@@ -30,6 +30,8 @@ use crate::{
 /// A task to visit.
 pub(super) struct Job {
     pub(super) task: ClaimedTask,
+    /// Who claimed it.
+    pub(super) worker: WorkerId,
     pub(super) host: HostId,
     /// From the end of a fetch of its host to the start of the next; hops inside the visit keep it, too.
     pub(super) delay: Duration,
@@ -120,6 +122,7 @@ pub(super) async fn travel(cx: &Arc<Context>, job: Job) -> Ended {
 async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
     let Job {
         task,
+        worker,
         delay,
         deadline,
         robots,
@@ -170,7 +173,12 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
         Err(Refusal::Busy(wait)) => return Ended::Busy(wait),
         Err(Refusal::Trouble(error)) => return Ended::Trouble(error),
     };
-    if !cx.fits(deadline) || !cx.licensed() || (task.expiries > 0 && !may_begin(cx, &task).await) {
+    // The statement first: it may take long, and nothing may come between the look at the clock and the request.
+    if (task.expiries > 0 && !may_begin(cx, worker, &task).await)
+        || !cx.fits(deadline)
+        || !leave.fits(cx)
+        || !cx.licensed_as(worker)
+    {
         return match leave.end(cx, Boottime::now()).await {
             Ok(()) => Ended::NotBegun,
             Err(error) => Ended::Trouble(error),
@@ -219,8 +227,8 @@ fn fetched(began: Boottime, ended: Boottime) -> Fetched {
 }
 
 /// A task that lost a lease before may be one that kills its worker: that it is begun is noted before it can.
-async fn may_begin(cx: &Context, task: &ClaimedTask) -> bool {
-    match cx.frontier.begin(cx.licence.worker(), task).await {
+async fn may_begin(cx: &Context, worker: WorkerId, task: &ClaimedTask) -> bool {
+    match cx.frontier.begin(worker, task).await {
         Ok(begun) => begun,
         Err(error) => {
             tracing::warn!(task.id = task.id.0, %error, "a visit could not be begun");

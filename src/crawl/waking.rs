@@ -69,7 +69,16 @@ async fn hear(cx: &Context, mut ear: Ear, stop: &CancellationToken) {
             heard = ear.hear() => heard,
         };
         match heard {
-            Ok(()) => cx.fresh.notify_one(),
+            Ok(()) => {
+                cx.heard.notify_one();
+                // What comes meanwhile is one with this; and not all that listen come at the same moment.
+                let jitter = rand::rng().random_range(0.5..1.5);
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = tokio::time::sleep(SELDOM.mul_f64(jitter)) => {}
+                }
+                ear.forget();
+            }
             Err(error) => {
                 tracing::debug!(%error, "the connection for wake-ups is gone");
                 return;

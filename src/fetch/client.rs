@@ -318,7 +318,12 @@ fn build(
         .no_proxy()
         .retry(reqwest::retry::never())
         .connect_timeout(settings.connect_timeout)
-        .pool_max_idle_per_host(IDLE_PER_HOST)
+        // A kept connection may lead to an address that the name has no more.
+        .pool_max_idle_per_host(if settings.only_first_address {
+            0
+        } else {
+            IDLE_PER_HOST
+        })
         .pool_idle_timeout(IDLE_FOR)
         .http1_allow_obsolete_multiline_headers_in_responses(true)
         .http1_allow_spaces_after_header_name_in_responses(true)

@@ -19,6 +19,8 @@ pub struct Agreement {
     pub version: i32,
     /// Values by key (`section.name`). What they mean is not known here.
     pub settings: BTreeMap<String, Value>,
+    /// The last rule of the scope then.
+    pub last_rule: i32,
 }
 
 /// What a running process must hear of.
@@ -43,13 +45,15 @@ impl Frontier {
         let (keys, values): (Vec<String>, Vec<Value>) = proposed.clone().into_iter().unzip();
         let (keys, values) = (&keys, &values);
         run!(self, "open_crawl", async |db| {
-            sqlx::query_file!("src/frontier/sql/open_crawl.sql", canon_version)
-                .execute(&mut *db)
-                .await?;
-            sqlx::query_file!("src/frontier/sql/propose_settings.sql", keys, values)
-                .execute(db)
-                .await
-                .map(|_| ())
+            sqlx::query_file!(
+                "src/frontier/sql/open_crawl.sql",
+                canon_version,
+                keys,
+                values
+            )
+            .execute(db)
+            .await
+            .map(|_| ())
         })?;
         let agreement = self.agreement(canon_version).await?;
         Ok(agreement.unwrap_or_default())
@@ -75,10 +79,11 @@ impl Frontier {
         Ok(Some(Agreement {
             version: stored.settings_version,
             settings: stored.keys.into_iter().zip(stored.values).collect(),
+            last_rule: stored.last_rule,
         }))
     }
 
-    /// Changes a setting that was judged together with those of this version. A new scope comes with its rules (rule, host name, source).
+    /// Changes a setting that was judged together with those of an agreement. A new scope comes with its rules (rule, host name, source).
     /// Answers the new version; `None` where another change came between.
     ///
     /// One try: repeated after a lost answer, it would not know its own change from another's.
@@ -86,7 +91,7 @@ impl Frontier {
         &self,
         key: &str,
         value: &Value,
-        version: i32,
+        judged_by: &Agreement,
         rules: Option<&[(String, String, &'static str)]>,
     ) -> std::result::Result<Option<i32>, sqlx::Error> {
         let column = |part: fn(&(String, String, &'static str)) -> String| {
@@ -101,7 +106,8 @@ impl Frontier {
                 "src/frontier/sql/set_setting.sql",
                 key,
                 value,
-                version,
+                judged_by.version,
+                judged_by.last_rule,
                 texts,
                 hosts,
                 sources

@@ -38,6 +38,9 @@ pub enum FrontierError {
         #[source]
         source: sqlx::Error,
     },
+    /// The crawl's settings changed while something was done under the old ones.
+    #[error("the crawl's settings have changed meanwhile; nothing is lost, start again")]
+    Resettled,
     /// A crawl with other rules lives in this database.
     #[error("this crawl has {what} {stored}, and {wanted} was asked for")]
     Differs {

@@ -22,6 +22,8 @@ pub struct Release {
     pub took: Duration,
     /// Whether the host answered at all: that ends its row of failures.
     pub answered: bool,
+    /// Whether what was claimed with it is fetched on, without a hold: the host has no delay after all.
+    pub goes_on: bool,
 }
 
 /// A task that is given back, its fetch not begun.
@@ -52,7 +54,9 @@ impl Frontier {
         let versions: Vec<i32> = holds.iter().map(|hold| hold.hold).collect();
         let answered: Vec<bool> = holds.iter().map(|hold| hold.answered).collect();
         let took: Vec<i32> = holds.iter().map(|hold| ms(hold.took)).collect();
-        let (hosts, versions, answered, took) = (&hosts, &versions, &answered, &took);
+        let goes_on: Vec<bool> = holds.iter().map(|hold| hold.goes_on).collect();
+        let (hosts, versions, answered, took, goes_on) =
+            (&hosts, &versions, &answered, &took, &goes_on);
         run!(self, "release", async |db| {
             // Each try anew, and before it is sent: never too long.
             let ago: Vec<i32> = holds
@@ -68,7 +72,8 @@ impl Frontier {
                 answered,
                 ms(self.settings().delay),
                 took,
-                ms(self.settings().lease)
+                ms(self.settings().lease),
+                goes_on
             )
             .fetch_all(db)
             .await
@@ -137,7 +142,13 @@ impl Frontier {
     }
 
     /// Nobody claims from the host for this long (Retry-After). A longer wait that is already set stays.
-    pub async fn defer(&self, host: HostId, wait: Duration, pace: Pace, note: &str) -> Result {
+    pub async fn defer(
+        &self,
+        host: HostId,
+        wait: Duration,
+        pace: Pace,
+        note: Option<&str>,
+    ) -> Result {
         run!(self, "defer", async |db, again| {
             sqlx::query_file!(
                 "src/frontier/sql/defer.sql",

@@ -52,6 +52,11 @@ impl Ears {
 pub struct Ear(PgListener);
 
 impl Ear {
+    /// Forgets the nudges that have arrived and were not heard.
+    pub fn forget(&mut self) {
+        while self.0.next_buffered().is_some() {}
+    }
+
     /// Waits for a nudge.
     ///
     /// # Errors

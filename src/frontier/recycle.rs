@@ -70,6 +70,14 @@ impl Frontier {
                 .await
                 .map(|_| ())
         })?;
+        if !settings.ip_delay.is_zero() {
+            run!(self, "free_addresses", async |db| {
+                sqlx::query_file!("src/frontier/sql/free_addresses.sql", ms(settings.ip_delay))
+                    .execute(db)
+                    .await
+                    .map(|_| ())
+            })?;
+        }
         run!(self, "clear", async |db| {
             sqlx::query_file!("src/frontier/sql/clear.sql")
                 .execute(db)

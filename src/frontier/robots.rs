@@ -64,8 +64,7 @@ impl Frontier {
                 &robots.sitemaps,
                 robots.body,
                 i64::from(ms(robots.ttl)),
-                ms(settings.delay),
-                ms(settings.lease)
+                ms(settings.delay)
             )
             .fetch_one(db)
             .await

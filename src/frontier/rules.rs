@@ -17,18 +17,25 @@ pub struct ScopeRule {
 }
 
 impl Frontier {
-    /// Adds rules (rule, host name) where they are not there yet. `source` is `seed` or `redirect`.
-    pub async fn add_rules(&self, rules: &[(String, String)], source: &str) -> Result {
+    /// Adds rules (rule, host name) where they are not there yet. `source` is `seed` or `redirect`. False: the crawl's settings have changed,
+    /// and rules of another scope may be wanted.
+    pub async fn add_rules(&self, rules: &[(String, String)], source: &str) -> Result<bool> {
         if rules.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
+        let version = self.settings().version;
         let (texts, hosts): (Vec<String>, Vec<String>) = rules.iter().cloned().unzip();
         let (texts, hosts) = (&texts, &hosts);
         run!(self, "add_rules", async |db| {
-            sqlx::query_file!("src/frontier/sql/add_rules.sql", texts, hosts, source)
-                .execute(db)
-                .await
-                .map(|_| ())
+            sqlx::query_file_scalar!(
+                "src/frontier/sql/add_rules.sql",
+                texts,
+                hosts,
+                source,
+                version
+            )
+            .fetch_one(db)
+            .await
         })
     }
 

@@ -11,6 +11,8 @@ pub struct FrontierSettings {
     pub version: i32,
     /// Delay of a host that has none of its own, end of a fetch to start of the next. Default 1 s.
     pub delay: Duration,
+    /// Delay between two fetches of one address; zero: none is kept. Default zero.
+    pub ip_delay: Duration,
     /// How long a claim counts, by `claimed_at`; never renewed. Default 2 min.
     pub lease: Duration,
     /// How often a worker says that it lives. Default 30 s.
@@ -44,6 +46,7 @@ impl Default for FrontierSettings {
         FrontierSettings {
             version: 0,
             delay: Duration::from_secs(1),
+            ip_delay: Duration::ZERO,
             lease: Duration::from_secs(120),
             heartbeat: Duration::from_secs(30),
             dead_after: Duration::from_secs(90),

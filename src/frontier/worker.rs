@@ -64,6 +64,7 @@ impl Frontier {
                 me.pid,
                 me.process_started,
                 ms(self.settings().dead_after),
+                ms(self.settings().lease),
                 again
             )
             .fetch_one(db)

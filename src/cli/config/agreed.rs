@@ -65,9 +65,7 @@ pub(super) async fn set(
                 "crawl.scope" => Some(rules_of(frontier, &value).await?),
                 _ => None,
             };
-            let changed = frontier
-                .set(key, &value, agreed.version, rules.as_deref())
-                .await?;
+            let changed = frontier.set(key, &value, &agreed, rules.as_deref()).await?;
             if changed.is_some() {
                 output::say(format_args!(
                     "{key} is {value} now; running processes follow within seconds"

@@ -53,8 +53,9 @@ pub(in crate::cli) async fn wait(
     let frontier = bare(pool, loaded);
     let mut said = false;
     loop {
-        if let Some(stored) = frontier.agreement(canon::VERSION).await? {
-            return agree(loaded, &stored).map(Some);
+        if frontier.agreement(canon::VERSION).await?.is_some() {
+            // As any start: what this version of the program knows and the crawl does not have yet is agreed on now.
+            return open(pool, loaded).await.map(Some);
         }
         if !said {
             output::say("no crawl was begun here yet; waiting for `pgcrawl crawl SEEDS`");

@@ -35,6 +35,7 @@ impl Dispatcher {
                 visited,
             } => self.ended(slot, giving, &host_news, fetched, visited),
             Event::Robots { slot, news } => self.robots(slot, news),
+            Event::Paused => self.give_all_back(),
             Event::Resettled => {
                 if self.closing.is_none() {
                     tracing::info!(
@@ -163,6 +164,7 @@ impl Dispatcher {
                         last_fetch: Some(fetched.ended),
                         took: fetched.took,
                         answered: true,
+                        goes_on: true,
                     });
                 }
             }

@@ -66,6 +66,8 @@ pub(super) enum Event {
     Robots { slot: SlotId, news: RobotsNews },
     /// The crawl's settings changed.
     Resettled,
+    /// An operator paused the crawl.
+    Paused,
     /// The frontier failed for good.
     Trouble(FrontierError),
     /// A part of the crawl that is not one visit panicked.
@@ -188,16 +190,24 @@ impl Dispatcher {
                     self.rest = REST.0;
                     self.next_claim = Instant::now();
                 }
+                // A hint of others: worth a look, and no reason to look more often after it.
+                () = cx.heard.notified() => self.next_claim = Instant::now(),
                 () = sleep(timer) => {}
             }
         }
+    }
+
+    /// Longest wait for a turn in the rate that leaves time for the fetch.
+    fn line(&self) -> Duration {
+        let lease = self.cx.frontier.settings().lease;
+        LINE.min(lease.saturating_sub(self.cx.settings.visit_budget) / 2)
     }
 
     /// Fetches that may be under way at once.
     fn most_flights(&self) -> usize {
         let settings = &self.cx.settings;
         let workers = self.cx.workers.load(Ordering::Relaxed);
-        most_flights(settings.concurrency, settings.rate, workers)
+        most_flights(settings.concurrency, settings.rate, workers, self.line())
     }
 
     /// How long the loop may sleep if nothing happens.
@@ -231,6 +241,11 @@ impl Dispatcher {
         if self.closing.is_none() {
             self.closing = Some(end);
         }
+        self.give_all_back();
+    }
+
+    /// What is in stock goes back; what is under way ends by itself.
+    fn give_all_back(&mut self) {
         for slot in self.stock.close_all() {
             self.let_go(LettingGo::of(&slot));
         }
@@ -259,14 +274,14 @@ impl Dispatcher {
 
 /// Who takes off and then waits for the rate must not wait for longer than its deadline allows: a low rate lets few take off, of each of so
 /// many processes.
-fn most_flights(concurrency: usize, rate: Option<f64>, workers: usize) -> usize {
+fn most_flights(concurrency: usize, rate: Option<f64>, workers: usize, line: Duration) -> usize {
     let Some(rate) = rate else { return concurrency };
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "a saturating count"
     )]
-    let in_line = (rate * LINE.as_secs_f64()) as usize / workers.max(1);
+    let in_line = (rate * line.as_secs_f64()) as usize / workers.max(1);
     in_line.clamp(1, concurrency)
 }
 
@@ -283,10 +298,11 @@ mod tests {
 
     #[test]
     fn a_low_rate_lets_few_take_off_and_never_none() {
-        assert_eq!(most_flights(64, None, 8), 64);
-        assert_eq!(most_flights(64, Some(100.0), 1), 64);
-        assert_eq!(most_flights(64, Some(0.5), 1), 10);
-        assert_eq!(most_flights(64, Some(0.5), 2), 5);
-        assert_eq!(most_flights(64, Some(0.01), 1), 1);
+        assert_eq!(most_flights(64, None, 8, LINE), 64);
+        assert_eq!(most_flights(64, Some(100.0), 1, LINE), 64);
+        assert_eq!(most_flights(64, Some(0.5), 1, LINE), 10);
+        assert_eq!(most_flights(64, Some(0.5), 2, LINE), 5);
+        assert_eq!(most_flights(64, Some(0.01), 1, LINE), 1);
+        assert_eq!(most_flights(64, Some(2.0), 1, LINE / 4), 10);
     }
 }

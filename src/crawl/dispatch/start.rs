@@ -86,11 +86,14 @@ impl Dispatcher {
     }
 
     fn visit(&mut self, id: SlotId, robots: Arc<Robots>) {
+        // The stock is this worker's: it is dropped when the process registers anew.
+        let worker = self.cx.licence.worker();
         let taken = self.stock.change(id, |slot| {
             let Stocked { task, deadline } = slot.tasks.pop_front()?;
             slot.in_flight += 1;
             Some(Job {
                 task,
+                worker,
                 host: slot.host,
                 delay: slot.delay,
                 deadline,

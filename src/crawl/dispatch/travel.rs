@@ -88,8 +88,7 @@ pub(in crate::crawl) async fn rest_for_its_address(
     host: HostId,
     wait: Duration,
 ) -> Result<(), FrontierError> {
-    let note = "its address is asked for other hosts";
-    cx.frontier.defer(host, wait, Pace::Same, note).await
+    cx.frontier.defer(host, wait, Pace::Same, None).await
 }
 
 /// Trouble of a host moves its one row, not thousands of tasks. `answered`: it did so since it last was in trouble.
@@ -101,12 +100,14 @@ async fn tell_host(
 ) -> Result<(), FrontierError> {
     let note = match news {
         HostNews::Patience { wait, note } => {
-            cx.frontier.defer(host, *wait, Pace::Slower, note).await?;
+            cx.frontier
+                .defer(host, *wait, Pace::Slower, Some(note))
+                .await?;
             note
         }
         HostNews::Failed { note } => note,
         HostNews::Unasked { wait, note } => {
-            return cx.frontier.defer(host, *wait, Pace::Same, note).await;
+            return cx.frontier.defer(host, *wait, Pace::Same, Some(note)).await;
         }
         HostNews::NotAsked | HostNews::Answered | HostNews::Asked => return Ok(()),
     };

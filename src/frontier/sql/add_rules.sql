@@ -1,2 +1,2 @@
--- Rules that are not there yet. $1 rules, $2 host names, $3 source
-select add_scope_rules($1::text[], $2::text[], $3::text)
+-- Adds rules that are not there yet, under the settings that this process knows. $1 rules, $2 hosts, $3 source, $4 version of the settings
+select add_scope_rules($1, $2, $3, $4) as "added!"

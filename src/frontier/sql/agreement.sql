@@ -2,6 +2,7 @@
 select c.canon_version,
        c.settings_version,
        coalesce(s.keys, '{}') as "keys!",
-       coalesce(s.values, '{}') as "values!"
+       coalesce(s.values, '{}') as "values!",
+       coalesce((select max(id) from scope_rules), 0) as "last_rule!"
 from crawl c
 cross join (select array_agg(key) as keys, array_agg(value) as values from settings) s

@@ -7,6 +7,12 @@ with stale as materialized (
     from tasks
     where status = 'claimed'
       and claimed_at < now() - make_interval(secs => $1::int / 1000.0)
+      -- Not those of a worker that lives under a longer one and does not know of this yet.
+      and not exists (select
+                      from workers w
+                      where w.id = claimed_by
+                        and w.stopped_at is null
+                        and claimed_at >= now() - make_interval(secs => w.lease_ms / 1000.0))
     order by claimed_at
     limit $2::int
     for no key update skip locked

@@ -176,6 +176,7 @@ async fn end(member: &Member, claim: &Claim) -> Result<Vec<bool>> {
                 last_fetch: Some(Boottime::now()),
                 took: Duration::ZERO,
                 answered: true,
+                goes_on: false,
             })
         })
         .collect();

@@ -524,6 +524,7 @@ impl Crawler {
                 last_fetch: Some(end),
                 took: Duration::ZERO,
                 answered: true,
+                goes_on: true,
             };
             self.protocol.release(self.worker, &[release]).await;
         }
@@ -648,6 +649,7 @@ impl Crawler {
                     last_fetch: slot.last_fetch,
                     took: Duration::ZERO,
                     answered: true,
+                    goes_on: false,
                 })
             })
             .collect();

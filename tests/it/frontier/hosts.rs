@@ -154,18 +154,33 @@ async fn a_shorter_deferral_does_not_shorten_a_longer_one() {
     let host = ground.host("https://a.example/").await;
     ground
         .frontier
-        .defer(host, Duration::from_secs(100), Pace::Same, "retry after")
+        .defer(
+            host,
+            Duration::from_secs(100),
+            Pace::Same,
+            Some("retry after"),
+        )
         .await
         .unwrap();
     ground
         .frontier
-        .defer(host, Duration::from_secs(10), Pace::Same, "retry after")
+        .defer(
+            host,
+            Duration::from_secs(10),
+            Pace::Same,
+            Some("retry after"),
+        )
         .await
         .unwrap();
     assert!(ground.host_ms("ready_at").await > 90_000);
     ground
         .frontier
-        .defer(host, Duration::from_secs(200), Pace::Same, "retry after")
+        .defer(
+            host,
+            Duration::from_secs(200),
+            Pace::Same,
+            Some("retry after"),
+        )
         .await
         .unwrap();
     assert!(ground.host_ms("ready_at").await > 190_000);

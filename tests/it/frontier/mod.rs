@@ -247,5 +247,6 @@ fn release(host: &ClaimedHost) -> Release {
         last_fetch: Some(pgcrawl::clock::Boottime::now()),
         took: Duration::ZERO,
         answered: true,
+        goes_on: false,
     }
 }

@@ -148,6 +148,7 @@ impl Protocol {
             .bind(ms(self.frontier.settings().delay))
             .bind(column(holds, |hold| ms(hold.took)))
             .bind(ms(self.frontier.settings().lease))
+            .bind(column(holds, |hold| hold.goes_on))
             .execute(self.frontier.pool())
             .await
             .unwrap();

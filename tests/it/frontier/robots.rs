@@ -144,13 +144,23 @@ async fn a_crawl_delay_of_a_first_robots_txt_counts_from_its_fetch_on() {
 async fn a_crawl_delay_that_is_new_on_a_host_fetched_without_a_hold_waits_for_a_lease() {
     let ground = obedient().await;
     let me = ground.worker("me").await;
-    ground.seed(me, &["https://a.example/"]).await;
+    ground
+        .seed(me, &["https://a.example/", "https://a.example/2"])
+        .await;
     let host = ground.host("https://a.example/").await;
     ground
         .frontier
         .store_robots(host, &answer(None))
         .await
         .unwrap();
+    let appetite = Appetite {
+        hosts: 1,
+        tasks: 1,
+        tasks_per_host: 1,
+    };
+    let other = ground.worker("other").await;
+    let shared = ground.frontier.claim(other, appetite).await.unwrap();
+    assert_eq!(shared.hosts[0].hold, None);
     ground.typed("update hosts set robots_until = now()").await;
     let held = ground.claim_host(me).await;
     assert!(held.robots_due);

@@ -51,8 +51,8 @@ async fn a_claim_does_not_walk_the_dead_entries_that_a_snapshot_keeps() {
         &format!("array[null, {}, null]", last.unwrap()),
     )
     .await;
-    // Each of a thousand claims of a host left an entry at the head of the index.
-    assert!(from_the_start > 500, "{from_the_start}");
+    // Each of a thousand claims of a host left an entry at the head of the index, a few of them to a page.
+    assert!(from_the_start > 100, "{from_the_start}");
     assert!(
         from_there < from_the_start / 4,
         "{from_there} of {from_the_start}"

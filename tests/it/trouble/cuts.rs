@@ -20,7 +20,7 @@ use crate::support::wire::Cut;
 
 /// What a process does, with the statements that it takes to.
 const DEEDS: [(Deed, &[&str]); 33] = [
-    (Deed::Open, &["open_crawl", "propose_settings", "agreement"]),
+    (Deed::Open, &["open_crawl", "agreement"]),
     (Deed::Set, &["set_setting"]),
     (Deed::Standing, &["standing"]),
     (Deed::AddRules, &["add_rules"]),
@@ -238,9 +238,9 @@ impl<'a> Scene<'a> {
             }
             // Where the answer was lost it is told that another change came between, as its caller has to expect.
             Deed::Set => loop {
-                let version = frontier.agreement(1).await.unwrap().unwrap().version;
+                let agreed = frontier.agreement(1).await.unwrap().unwrap();
                 let value = Value::from(4);
-                let _ = frontier.set("crawl.max_depth", &value, version, None).await;
+                let _ = frontier.set("crawl.max_depth", &value, &agreed, None).await;
                 let now = frontier.agreement(1).await.unwrap().unwrap();
                 if now.settings.get("crawl.max_depth") == Some(&value) {
                     break format!("{now:?}");
@@ -327,6 +327,7 @@ impl<'a> Scene<'a> {
                     last_fetch: Some(Boottime::now()),
                     took: Duration::ZERO,
                     answered: true,
+                    goes_on: false,
                 };
                 format!("{:?}", frontier.release(me, &[release]).await.unwrap())
             }
@@ -343,7 +344,7 @@ impl<'a> Scene<'a> {
             Deed::Defer => format!(
                 "{:?}",
                 frontier
-                    .defer(id, Duration::from_secs(60), Pace::Slower, "patience")
+                    .defer(id, Duration::from_secs(60), Pace::Slower, Some("patience"))
                     .await
                     .unwrap()
             ),
@@ -466,11 +467,12 @@ fn each_statement_of_the_frontier_is_cut() {
     /// not told from somebody else's, and ends by itself.
     // Tried on their own, or harmless by their nature: a stretch or a hold that is lost ends by itself, a nudge is a hint, and what an
     // operator changes does not match again.
-    const BESIDE: [&str; 16] = [
+    const BESIDE: [&str; 17] = [
         "stray",
         "take_rate",
         "hold_address",
         "nudge",
+        "free_addresses",
         "exclude_tasks",
         "half_built_indexes",
         "index_sizes",
