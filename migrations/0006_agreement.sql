@@ -1,7 +1,7 @@
 -- What all machines of a crawl agree on, key by key and versioned; the pause; classes of hosts; what their answers taught us about their pace.
 --
--- A claim names the version of the settings that its process knows, and takes nothing under another one or in a pause: so a change is kept by
--- all machines from the moment it is committed, whenever each of them hears of it.
+-- A claim names the version of the settings that its process knows, and takes nothing under another one or in a pause: so nothing is claimed
+-- under old values once a change is committed, whenever each machine hears of it. What was claimed before is finished under them.
 
 alter table crawl
     add column settings_version int not null default 0,
@@ -87,67 +87,60 @@ comment on column settings.version is 'crawl.settings_version at which it got th
 comment on column crawl.settings_version is 'Counts changes of the settings. Who knows another one claims nothing.';
 comment on column crawl.paused_at is 'Since when nobody claims anything (pgcrawl pause); null = not paused.';
 
+-- An operator's park gets a column of its own: what a server asked for meanwhile (Retry-After, the breaker) is not lost by it. The expression of a
+-- generated column cannot be changed; its index goes with it. The table is written anew, once, for all of this.
+drop view queue_health;    -- comes back with what operators work with
+drop view host_progress;
+
 alter table hosts
     add column priority smallint not null default 1,
     add column pace_ms  int,
     add column unheld_until timestamptz,
+    add column parked_at timestamptz,
+    drop column ready_at,
+    add column ready_at timestamptz not null
+        generated always as (greatest(polite_at, deferred_until, case when parked_at is not null then timestamptz 'infinity' end)) stored,
     add constraint hosts_priority_class check (priority between 0 and 2),
     add constraint hosts_pace_positive check (pace_ms > 0);
 
+comment on column hosts.ready_at is 'No machine may claim from it before; infinity = parked. Generated, so that it cannot be set past a hold by mistake.';
+comment on column hosts.deferred_until is 'Retry-After or breaker; null = none. Written by nobody but those, or by hand: ''infinity'' parks it as well.';
+comment on column hosts.parked_at is 'Since when an operator has it parked (pgcrawl park); null = not. Leaves the other reasons to wait alone.';
 comment on column hosts.priority is 'Class: 0 before all others, 1 as usual, 2 when nothing else is ready. Orders hosts that are ready; tasks.priority orders within a host.';
 comment on column hosts.unheld_until is 'Until when somebody may fetch from it without a hold (it had no delay when it was claimed): who keeps a delay comes after. null = nobody.';
 comment on column hosts.pace_ms is 'A longer delay that its answers asked for (429, 503 with Retry-After); wears off with each hold that ends well. Not where its delay is 0.';
 
-drop index hosts_ready;
 create index hosts_ready on hosts (priority, ready_at) where has_new;
 
--- As before, but class by class: else it would sort all hosts that have something.
-create or replace view queue_health as
-select o.oldest_new_task_at,
-       o.longest_ready_since,
-       (select min(claimed_at) from tasks where status = 'claimed') as oldest_claim_at,
-       c.claim_p50_ms,
-       c.claim_p99_ms,
-       d.dead_tasks,
-       d.dead_hosts,
-       d.tasks_bytes,
-       d.hosts_bytes,
-       d.pages_bytes,
-       pg_database_size(current_database()) as database_bytes,
-       s.pid as oldest_snapshot_pid,
-       s.started_at as oldest_snapshot_at,
-       age(b.datfrozenxid) as xid_age,
-       mxid_age(b.datminmxid) as multixact_age
-from (select min(t.discovered_at) as oldest_new_task_at,
-             min(h.ready_at) filter (where h.ready_at <= now()) as longest_ready_since
-      from (values (0::smallint), (1::smallint), (2::smallint)) as c (priority)
-      cross join lateral (select id, ready_at from hosts where has_new and priority = c.priority order by ready_at limit 100) h
-      left join lateral (
-          select discovered_at from tasks where host_id = h.id and status = 'new' order by priority, id limit 1
-      ) t on true) o
-cross join (select max(claim_p50_ms) as claim_p50_ms, max(claim_p99_ms) as claim_p99_ms
-            from worker_reports
-            where reported_at > now() - interval '1 minute') c
-cross join (select max(n_dead_tup) filter (where relid = 'tasks'::regclass) as dead_tasks,
-                   max(n_dead_tup) filter (where relid = 'hosts'::regclass) as dead_hosts,
-                   pg_total_relation_size('tasks') as tasks_bytes,
-                   pg_total_relation_size('hosts') as hosts_bytes,
-                   pg_total_relation_size('pages') as pages_bytes
-            from pg_stat_user_tables
-            where relid in ('tasks'::regclass, 'hosts'::regclass)) d
-cross join pg_database b
+create view host_progress as
+select h.authority,
+       case when h.given_up_at is not null then 'given up'
+            when h.parked_at is not null or h.deferred_until = 'infinity' then 'parked'
+            when h.deferred_until > now() then 'deferred'
+            when not h.has_new then 'asleep'
+            when h.held_by is not null and h.polite_at > now() then 'held'
+            when h.ready_at > now() then 'resting'
+            else 'ready' end as state,
+       h.note,
+       h.claimed as visits,
+       n.new_tasks,
+       coalesce(h.delay_ms, h.crawl_delay_ms) as delay_ms,
+       h.failures,
+       h.pauses,
+       nullif(h.deferred_until, 'infinity') as deferred_until,
+       h.parked_at,
+       h.given_up_at,
+       r.http_status as robots_status,
+       r.fetched_at as robots_fetched_at,
+       h.id as host_id
+from hosts h
+left join robots r on r.host_id = h.id
 left join lateral (
-    select a.pid, coalesce(a.xact_start, a.backend_start) as started_at
-    from pg_stat_activity a
-    where a.backend_xmin is not null
-      and a.pid <> pg_backend_pid()
-    order by age(a.backend_xmin) desc, a.xact_start
-    limit 1
-) s on true
-where b.datname = current_database();
+    select count(*) as new_tasks
+    from (select from tasks t where t.host_id = h.id and t.status = 'new' limit 1000) t
+) n on true;
 
-comment on view queue_health is
-    'One row. oldest_new_task_at looks at the first new task of the hundred hosts of each class that wait longest; claim times are those of the slowest worker in the last minute; an old snapshot keeps vacuum from removing dead rows.';
+comment on view host_progress is 'One row a host. Cheap with a condition on authority or host_id, or with a limit; new_tasks stops counting at 1,000.';
 
 -- How long a worker counts as living after a heartbeat, and how long its claims last, is what it was told itself: a change of the setting must not bury one that does not know it yet.
 alter table workers

@@ -109,8 +109,7 @@ comment on column snapshots.name is 'application_name, name of the slot, or gid.
 comment on column snapshots.since is 'When the transaction began, the standby connected, or the transaction was prepared; null = not known.';
 comment on column snapshots.xids is 'Its age in transactions.';
 
-drop view queue_health;
-
+-- Class by class: else it would sort all hosts that have something.
 create view queue_health as
 select o.oldest_new_task_at,
        o.longest_ready_since,

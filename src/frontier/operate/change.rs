@@ -24,7 +24,7 @@ pub enum Change {
     /// New and claimed tasks, and failed ones that wait for a retry, become excluded, reason `operator`. A visit of a claimed one that is under
     /// way is refused at its finish.
     Exclude,
-    /// They get this priority: lower first, within their host.
+    /// What is new, claimed, or will be tried or visited again gets this priority: lower first, within its host.
     Reprioritise(i16),
 }
 
@@ -63,7 +63,9 @@ impl Change {
                 "status in ('new', 'claimed') or status = 'failed' and available_at is not null"
                     .to_owned()
             }
-            Change::Reprioritise(priority) => format!("priority <> {priority}"),
+            Change::Reprioritise(priority) => format!(
+                "priority <> {priority} and (status in ('new', 'claimed') or available_at is not null)"
+            ),
         }
     }
 

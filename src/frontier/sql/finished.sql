@@ -1,6 +1,5 @@
 -- Whether the crawl is at its end: one statement, one snapshot, never a counter. New tasks of hosts that an operator parked do not count.
 -- `offset 0`: a lookup a host, where a semi-join planned in an empty table would read all new tasks.
--- "parked" and "given_up" are hosts that the end must name.
 select not exists (select from hosts h
                    where h.has_new
                      and h.ready_at < 'infinity'

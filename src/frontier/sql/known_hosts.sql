@@ -1,7 +1,7 @@
 -- Hosts by name. $1 authorities, $2 beginnings of authorities. Reads hosts whole, for an operator.
 select h.id,
        h.authority,
-       coalesce(h.deferred_until = 'infinity', false) as "parked!",
+       (h.parked_at is not null or coalesce(h.deferred_until = 'infinity', false)) as "parked!",
        h.given_up_at is not null as "given_up!",
        h.has_new,
        h.priority,

@@ -23,27 +23,28 @@ opened as (
     where id = any (array(select id from ended))
     returning host_id
 ),
-troubled as materialized (
+locked as materialized (
+    -- All of them, in order: the trigger wakes the others after this.
     select id
     from hosts
     where id = any (array(select host_id from opened))
-      and (given_up_at is not null
-           or failures > 0
-           or pauses > 0
-           or robots_failures > 0
-           or deferred_until < 'infinity')
     order by id
     for no key update
 ),
 reopened as (
+    -- What the breaker set goes; a server's Retry-After and an operator's pause stay. Ready from now on: claims do not look for hosts that
+    -- become ready in the past.
     update hosts
     set given_up_at     = null,
         failures        = 0,
         pauses          = 0,
         robots_failures = 0,
-        note            = case when deferred_until = 'infinity' then note end,
-        deferred_until  = case when deferred_until = 'infinity' then deferred_until end    -- an operator's own pause stays
-    where id = any (array(select id from troubled))
+        polite_at       = greatest(polite_at, now()),
+        note            = case when parked_at is not null or deferred_until = 'infinity'
+                                    or deferred_until > now() and given_up_at is null and pauses = 0 then note end,
+        deferred_until  = case when deferred_until = 'infinity' or given_up_at is null and pauses = 0 then deferred_until end
+    where id = any (array(select id from locked))
+      and (given_up_at is not null or failures > 0 or pauses > 0 or robots_failures > 0)
     returning id
 )
 select o.host_id as "host_id!",

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use pgcrawl::frontier::operate::{Class, KnownHost, OperateError, Paused};
+use pgcrawl::frontier::Pace;
+use pgcrawl::frontier::operate::{Change, Class, KnownHost, OperateError, Paused};
 
-use super::Ground;
+use super::{Ground, failed};
 
 async fn find(ground: &Ground, host: &str) -> Vec<KnownHost> {
     ground.operator.find_hosts(host).await.expect(host)
@@ -110,6 +111,106 @@ async fn what_a_server_asked_for_is_not_ended_by_an_unpark() {
         ground.column("select note from hosts").await,
         ["Retry-After"]
     );
+}
+
+#[tokio::test]
+async fn what_a_server_asks_for_before_or_while_its_host_is_parked_counts_when_it_is_unparked() {
+    let ground = Ground::new().await;
+    ground
+        .seed(&["http://a.example/1", "http://b.example/1"])
+        .await;
+    let hour = Duration::from_secs(3600);
+    let (before, meanwhile) = (
+        find(&ground, "a.example").await,
+        find(&ground, "b.example").await,
+    );
+    let wait = async |host: &KnownHost| {
+        let deferred = ground
+            .frontier()
+            .defer(host.id, hour, Pace::Same, "Retry-After");
+        deferred.await.unwrap();
+    };
+    wait(&before[0]).await;
+    for hosts in [&before, &meanwhile] {
+        ground.operator.park(hosts, "asked us to").await.unwrap();
+    }
+    wait(&meanwhile[0]).await;
+    let states = "select state from host_progress order by authority";
+    assert_eq!(ground.column(states).await, ["parked", "parked"]);
+    for hosts in [&before, &meanwhile] {
+        assert_eq!(ground.operator.unpark(hosts).await.unwrap().len(), 1);
+    }
+    assert_eq!(ground.column(states).await, ["deferred", "deferred"]);
+    assert_eq!(ground.claimed_urls().await.len(), 0);
+}
+
+#[tokio::test]
+async fn a_host_that_was_parked_by_hand_is_parked_already_and_is_unparked() {
+    let ground = Ground::new().await;
+    ground.seed(&["http://a.example/1"]).await;
+    for typed in [
+        "deferred_until = 'infinity'",
+        "parked_at = now() - interval '1 day'",
+    ] {
+        ground.typed(&format!("update hosts set {typed}")).await;
+        let hosts = find(&ground, "a.example").await;
+        assert!(hosts[0].is_parked);
+        assert!(
+            ground
+                .operator
+                .park(&hosts, "again")
+                .await
+                .unwrap()
+                .is_empty()
+        );
+        assert_eq!(ground.operator.unpark(&hosts).await.unwrap().len(), 1);
+        assert!(!find(&ground, "a.example").await[0].is_parked);
+    }
+    assert_eq!(ground.claimed_urls().await.len(), 1);
+}
+
+/// Claims look on from the readiest host that they saw last.
+#[tokio::test]
+async fn a_host_that_comes_back_or_changes_its_class_is_ready_from_then_on_and_no_sooner() {
+    let ground = Ground::new().await;
+    ground.seed(&["http://a.example/1"]).await;
+    ground.end_all(|_| failed("timeout", None)).await;
+    ground.seed(&["http://a.example/2"]).await;
+    let since = "select ready_at > (now() - interval '1 minute') from hosts";
+    let hosts = find(&ground, "a.example").await;
+    for deed in ["unpark", "class", "retry", "refresh"] {
+        ground
+            .typed("update hosts set polite_at = now() - interval '1 hour', failures = 1")
+            .await;
+        match deed {
+            "unpark" => {
+                ground.operator.park(&hosts, "so").await.unwrap();
+                ground.operator.unpark(&hosts).await.unwrap();
+            }
+            "class" => {
+                let moved = ground.operator.reprioritise_hosts(&hosts, Class::High);
+                moved.await.unwrap();
+            }
+            "retry" => {
+                assert_eq!(ground.change(Change::Retry, "true").await.tasks, 1);
+            }
+            _ => {
+                ground.frontier().refresh().await.unwrap();
+            }
+        }
+        assert_eq!(ground.column(since).await, ["t"], "{deed}");
+    }
+    // A hold is longer than that.
+    ground
+        .typed("update hosts set polite_at = now() + interval '1 hour', failures = 1")
+        .await;
+    ground.frontier().refresh().await.unwrap();
+    ground
+        .operator
+        .reprioritise_hosts(&hosts, Class::Low)
+        .await
+        .unwrap();
+    assert_eq!(ground.claimed_urls().await.len(), 0);
 }
 
 #[tokio::test]

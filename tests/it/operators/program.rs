@@ -123,7 +123,7 @@ async fn hosts_are_parked_delayed_and_classed_by_name() {
     assert_eq!(text, "http://a.example is parked\n");
     assert_eq!(
         ground
-            .column("select note from hosts where deferred_until = 'infinity'")
+            .column("select note from hosts where parked_at is not null")
             .await,
         ["\"asked us to\""]
     );

@@ -79,6 +79,33 @@ async fn a_retry_reopens_the_hosts_of_its_tasks_and_no_others() {
     ground.assert_sound().await;
 }
 
+#[tokio::test]
+async fn a_retry_or_requeue_forgets_the_breakers_wait_and_keeps_a_server_s() {
+    let ground = Ground::new().await;
+    ground
+        .seed(&["http://a.example/1", "http://b.example/1"])
+        .await;
+    ground.end_all(|_| failed("http_404", None)).await;
+    for change in [Change::Retry, Change::Requeue] {
+        ground
+            .typed("update hosts set deferred_until = now() + interval '1 hour', note = 'Retry-After', failures = 1")
+            .await;
+        ground
+            .typed(
+                "update hosts set pauses = 1, note = 'silent' where authority = 'http://b.example'",
+            )
+            .await;
+        let tally = ground.change(change, "true").await;
+        assert_eq!((tally.tasks, tally.reopened), (2, 2));
+        let hosts = "select deferred_until > now(), note, failures from hosts order by authority";
+        assert_eq!(ground.column(hosts).await, ["t,Retry-After,0", ",,0"]);
+        assert_eq!(ground.claimed_urls().await, ["http://b.example/1"]);
+        ground
+            .typed("update tasks set status = 'failed', claimed_by = null, claimed_at = null")
+            .await;
+    }
+}
+
 /// Else the tasks behind the first look, of 50,000, would no longer fit the condition.
 #[tokio::test]
 async fn a_condition_on_the_hosts_that_a_retry_reopens_holds_for_all_their_tasks() {
@@ -240,6 +267,33 @@ async fn a_better_priority_comes_first_within_its_host_also_behind_the_mark() {
     assert!(best[5].ends_with("/3"), "{best:?}");
     assert_eq!(ground.claimed_urls().await, best);
     ground.assert_sound().await;
+}
+
+#[tokio::test]
+async fn what_is_closed_for_good_gets_no_other_priority() {
+    let ground = Ground::new().await;
+    ground
+        .seed(&[
+            "http://a.example/done",
+            "http://a.example/failed",
+            "http://a.example/waits",
+        ])
+        .await;
+    ground
+        .end_all(|url| match url {
+            "http://a.example/failed" => failed("http_404", None),
+            "http://a.example/waits" => failed("http_503", Some(Duration::from_secs(3600))),
+            _ => done(),
+        })
+        .await;
+    ground.seed(&["http://a.example/new"]).await;
+    let tally = ground.change(Change::Reprioritise(3), "true").await;
+    assert_eq!(tally.tasks, 2);
+    let moved = "select url from tasks where priority = 3 order by id";
+    assert_eq!(
+        ground.column(moved).await,
+        ["http://a.example/waits", "http://a.example/new"]
+    );
 }
 
 /// What is locked is waited for, and not left out.

@@ -13,7 +13,7 @@ use crate::support::{
 };
 
 /// Typed one after the other, again and again. Each is a thing that people do.
-const TYPED: [&str; 14] = [
+const TYPED: [&str; 16] = [
     "update tasks set status = 'new' where status = 'done' and url like '%/1_'",
     "update tasks set status = 'excluded', reason = 'operator' where status in ('new', 'claimed') and url like '%/3_'",
     "update tasks set priority = -1 where url like '%5'",
@@ -21,10 +21,12 @@ const TYPED: [&str; 14] = [
     "update tasks set status = 'new', priority = 3 where status = 'failed'",
     "update hosts set deferred_until = 'infinity', note = 'parked by hand' where id = 1",
     "update hosts set priority = 0 where id = 2",
+    "update hosts set parked_at = now() where id = 3",
     "update tasks set status = 'new', attempts = 0 where status = 'excluded' and url like '%/31'",
     "update crawl set paused_at = now()",
     "update hosts set deferred_until = null where id = 1",
     "update hosts set delay_ms = 1 where id = 3",
+    "update hosts set parked_at = null where id = 3",
     "update crawl set paused_at = null",
     "update tasks set status = 'new', available_at = null where available_at is not null",
     "update hosts set delay_ms = null, priority = 2",
