@@ -113,7 +113,7 @@ async fn server(opened: &Opened) -> Finding {
             );
         }
     };
-    pool.close().await;
+    crate::db::close(pool).await;
     let began = Instant::now();
     let question = "select current_setting('server_version'), current_setting('fsync'), current_setting('jit')";
     match ask(opened, question).await {

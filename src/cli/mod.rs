@@ -166,9 +166,9 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         .environment(variables())
         .flags(cli.global.values())
         .flags(cli.command.flags());
-    let loaded = match cli.command {
-        Command::Crawl(_) | Command::Work(_) => layers.finish_with_the_crawl()?,
-        _ => layers.finish()?,
+    let loaded = match cli.command.is_of_a_crawl() {
+        true => layers.finish_with_the_crawl()?,
+        false => layers.finish()?,
     };
     logging::start(&loaded.config.log);
     for warning in &loaded.warnings {
@@ -211,6 +211,21 @@ impl GlobalFlags {
 }
 
 impl Command {
+    /// Whether what is left out here is the crawl's: then this machine's own values need not go with the defaults of that.
+    fn is_of_a_crawl(&self) -> bool {
+        match self {
+            Command::Crawl(_)
+            | Command::Work(_)
+            | Command::Workers(_)
+            | Command::Status(_)
+            | Command::Sql(_)
+            | Command::Operate(_)
+            | Command::Explain(_) => true,
+            Command::Config(args) => args.is_of_a_crawl(),
+            _ => false,
+        }
+    }
+
     /// Returns the settings among the command's flags.
     fn flags(&self) -> Vec<FlagValue> {
         match self {

@@ -28,7 +28,7 @@ impl StatusArgs {
         let opened = database::open(&self.database, context, Missing::Refuse).await?;
         let pool = opened.pool().await?;
         let read = status(&pool).await;
-        pool.close().await;
+        crate::db::close(pool).await;
         opened.close().await?;
         let status = read?;
         output::print(if self.json {

@@ -34,7 +34,7 @@ impl WorkersArgs {
         let opened = database::open(&self.database, context, Missing::Refuse).await?;
         let pool = opened.pool().await?;
         let read = workers(&pool, self.all).await;
-        pool.close().await;
+        crate::db::close(pool).await;
         opened.close().await?;
         let read = read?;
         output::print(if self.json {

@@ -93,10 +93,12 @@ impl Loaded {
     /// What was set here to something else; what does not go together.
     pub fn agree(&self, stored: &BTreeMap<String, Value>) -> Result<Loaded, AgreementError> {
         let (agreed, differences) = self.take(stored)?;
-        match differences.is_empty() {
-            true => Ok(agreed),
-            false => Err(AgreementError::Differs(differences)),
+        // A difference is told first: what it leads to may not even be meant.
+        if !differences.is_empty() {
+            return Err(AgreementError::Differs(differences));
         }
+        agreed.check()?;
+        Ok(agreed)
     }
 
     /// The same for a process that had agreed, when the crawl's values have changed: what was set here for its start counts no more.
@@ -110,6 +112,17 @@ impl Loaded {
         Ok(agreed)
     }
 
+    /// The same for whoever looks after a crawl and fetches nothing: how much this machine would do at once is no matter then.
+    ///
+    /// # Errors
+    ///
+    /// A value that cannot be read.
+    pub fn look_on(&self, stored: &BTreeMap<String, Value>) -> Result<Loaded, AgreementError> {
+        let (agreed, _) = self.take(stored)?;
+        Ok(agreed)
+    }
+
+    /// Takes the values of a crawl unchecked, and what was set here to something else.
     fn take(
         &self,
         stored: &BTreeMap<String, Value>,
@@ -149,10 +162,6 @@ impl Loaded {
             return Err(Problems(problems).into());
         }
         agreed.bow();
-        // A difference is told first: what it leads to may not even be meant.
-        if differences.is_empty() {
-            agreed.check()?;
-        }
         Ok((agreed, differences))
     }
 
@@ -292,6 +301,9 @@ mod tests {
             .unwrap();
         let error = fast.agree(&first.proposal()).unwrap_err();
         assert!(error.to_string().contains("politeness.per_host"), "{error}");
+        // Whoever only looks after it fetches nothing.
+        let looks_on = fast.look_on(&first.proposal()).unwrap();
+        assert_eq!(looks_on.config.politeness.delay, Duration::from_secs(1));
         let quick = loaded(&[("--delay", "politeness.delay", "0s")]);
         assert!(fast.agree(&quick.proposal()).is_ok());
     }

@@ -32,6 +32,15 @@ impl Frontier {
         })
     }
 
+    /// Whether there ever was anything to do: a crawl is begun before its first seed is there.
+    pub async fn has_tasks(&self) -> Result<bool> {
+        run!(self, "has_tasks", async |db| {
+            sqlx::query_file_scalar!("src/frontier/sql/has_tasks.sql")
+                .fetch_one(db)
+                .await
+        })
+    }
+
     /// What the end of a crawl has to name.
     pub async fn ending(&self) -> Result<Ending> {
         let parked = run!(self, "parked_hosts", async |db| {

@@ -17,7 +17,7 @@ use crate::support::{
     crawl::{broken_invariants, column, number},
     db::{TestDb, bare_database},
     program::{ended, pgcrawl, run, signal},
-    site::{Site, SiteBuilder},
+    site::{Recorded, Site, SiteBuilder},
 };
 
 /// Pages that all link to all, each of them a little slow.
@@ -213,11 +213,16 @@ async fn all_running_processes_follow_a_new_delay_and_none_comes_too_early() {
     let (code, said) = ended(&run(&db, &["config", "set", "politeness.delay", "400ms"]).await);
     assert_eq!(code, 0, "{said}");
     let changed = site.requests().len();
-    // Those of claims of before are over when three processes have claimed under the new delay.
-    let held = "select count(distinct claimed_by) from tasks t where claimed_by is not null and exists (select from hosts h where h.id = t.host_id and held_by = claimed_by)";
-    until(&db, held, 1).await;
-    let first = site.requests().len();
-    site.wait_for(|log| log.len() > first + 8).await;
+    // A hold begins when the fetches of the claims of before must be over.
+    let mine = "from tasks t join hosts h on h.id = t.host_id and h.held_by = t.claimed_by where t.status = 'claimed'";
+    until(&db, &format!("select count(*) {mine}"), 1).await;
+    let under_it = column(&db.pool, &format!("select url {mine}")).await;
+    let is_under_it = |request: &Recorded| under_it.contains(&site.url(&request.target));
+    site.wait_for(|log| {
+        let first = log.iter().position(is_under_it);
+        first.is_some_and(|first| log.len() > first + 8)
+    })
+    .await;
     for child in &children {
         signal(child, Signal::TERM);
     }
@@ -227,11 +232,14 @@ async fn all_running_processes_follow_a_new_delay_and_none_comes_too_early() {
         assert!(said.contains("settings changed"), "{said}");
     }
     let requests = site.requests();
-    let after: Vec<_> = requests[first..].iter().collect();
-    assert!(changed <= first && after.len() > 8);
-    for pair in after.windows(2) {
-        let gap = pair[1].started - pair[0].ended.unwrap_or(pair[0].started);
-        assert!(gap >= delay, "{gap:?}");
+    let first = requests.iter().position(is_under_it).unwrap();
+    assert!(changed <= first);
+    // The first of them after the last of those of before, too.
+    let ended = |request: &Recorded| request.ended.unwrap_or(request.started);
+    for at in first..requests.len() {
+        let last = requests[..at].iter().map(ended).max().unwrap();
+        let gap = requests[at].started.saturating_duration_since(last);
+        assert!(gap >= delay, "{gap:?} before {}", at - first);
     }
     assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
 }
@@ -322,17 +330,37 @@ async fn eight_processes_of_which_one_brings_the_seeds_come_up_on_an_empty_datab
     }
     for child in children {
         let (code, said) = ended(&child.wait_with_output().await.unwrap());
-        // Who comes between the crawl's beginning and its first seed finds nothing to do.
-        assert!(
-            code == 0 || said.contains("nothing is open"),
-            "{code}: {said}"
-        );
+        assert_eq!(code, 0, "{said}");
     }
     let mut targets = site.targets();
     targets.sort_unstable();
     let asked = targets.len();
     targets.dedup();
     assert_eq!((asked, targets.len()), (82, 82));
+}
+
+#[tokio::test]
+async fn who_is_to_end_with_a_crawl_waits_for_its_first_seeds_or_a_word() {
+    let site = Site::builder().page("/", "").start().await;
+    let db = TestDb::new().await;
+    let frontier = Frontier::new(db.pool.clone(), FrontierSettings::default());
+    frontier
+        .open(pgcrawl::canon::VERSION, &Default::default())
+        .await
+        .unwrap();
+    let waits = "no tasks yet";
+    let mut worker = pgcrawl(&db, &["work", "--until-empty"]).spawn().unwrap();
+    says(&mut worker, waits).await;
+    let mut other = pgcrawl(&db, &["work", "--until-empty"]).spawn().unwrap();
+    says(&mut other, waits).await;
+    assert_eq!(stop(other).await, 5);
+    let (code, said) = ended(&run(&db, &["crawl", &site.url("/"), "--delay", "0s"]).await);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(worker.wait().await.unwrap().code(), Some(0));
+    // Whoever comes to its end is told what goes on with it.
+    let (code, said) = ended(&run(&db, &["work", "--until-empty"]).await);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("`pgcrawl crawl --refresh`"), "{said}");
 }
 
 /// F02 of the field cases: of two that fetched the same page, the one whose lease was lost changes nothing.

@@ -125,7 +125,7 @@ async fn with<T>(
     let pool: PgPool = opened.pool().await?;
     let frontier = Frontier::new(pool.clone(), FrontierSettings::default());
     let done = work(&frontier).await;
-    pool.close().await;
+    crate::db::close(pool).await;
     opened.close().await?;
     done
 }

@@ -39,7 +39,8 @@ enum ConfigCommand {
     /// Change a value for all machines of a crawl
     ///
     /// They follow within seconds: what is in flight is finished, and nothing is claimed under the old value from the moment
-    /// of the change. A new scope counts for links that are found from then on.
+    /// of the change. What was claimed before is finished as it was, also the wait behind it: after politeness.delay is raised from 1 s
+    /// to 60 s each host is asked once more after 1 s. A new scope counts for links that are found from then on.
     Set {
         /// `section.name`, one that config/default.toml marks as shared
         key: String,
@@ -53,6 +54,11 @@ enum ConfigCommand {
 }
 
 impl ConfigArgs {
+    /// Whether it is about what a crawl has, and not about this machine.
+    pub(super) fn is_of_a_crawl(&self) -> bool {
+        !matches!(self.command, ConfigCommand::Show { .. })
+    }
+
     pub(super) fn flags(&self) -> Vec<FlagValue> {
         match &self.command {
             ConfigCommand::Show { .. } => Vec::new(),

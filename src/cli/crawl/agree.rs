@@ -40,7 +40,8 @@ pub(in crate::cli) async fn open(pool: &PgPool, loaded: &Loaded) -> anyhow::Resu
     agree(loaded, &stored)
 }
 
-/// Waits until the database has a crawl, and takes its settings. `None`: told to stop before.
+/// Waits until the database has a crawl, and takes its settings; where `with_tasks`, until it has tasks, too: whoever begins it adds its seeds
+/// after. `None`: told to stop before.
 ///
 /// # Errors
 ///
@@ -48,18 +49,26 @@ pub(in crate::cli) async fn open(pool: &PgPool, loaded: &Loaded) -> anyhow::Resu
 pub(in crate::cli) async fn wait(
     pool: &PgPool,
     loaded: &Loaded,
+    with_tasks: bool,
     stop: &Stop,
 ) -> anyhow::Result<Option<Terms>> {
     let frontier = bare(pool, loaded);
-    let mut said = false;
+    let mut said = "";
     loop {
-        if frontier.agreement(canon::VERSION).await?.is_some() {
-            // As any start: what this version of the program knows and the crawl does not have yet is agreed on now.
-            return open(pool, loaded).await.map(Some);
-        }
-        if !said {
-            output::say("no crawl was begun here yet; waiting for `pgcrawl crawl SEEDS`");
-            said = true;
+        let lacks = match frontier.agreement(canon::VERSION).await? {
+            Some(_) => {
+                // As any start: what this version of the program knows and the crawl does not have yet is agreed on now.
+                let terms = open(pool, loaded).await?;
+                if !with_tasks || frontier.has_tasks().await? {
+                    return Ok(Some(terms));
+                }
+                "the crawl has no tasks yet; waiting for its first seeds"
+            }
+            None => "no crawl was begun here yet; waiting for `pgcrawl crawl SEEDS`",
+        };
+        if said != lacks {
+            output::say(lacks);
+            said = lacks;
         }
         let jitter = rand::rng().random_range(0.8..1.2);
         tokio::select! {
@@ -80,18 +89,19 @@ pub(super) async fn follow(pool: &PgPool, loaded: &Loaded) -> anyhow::Result<Ter
     terms(loaded.follow(&stored.settings), stored.version)
 }
 
-/// The settings of a crawl, whatever is set here, for commands that look after it; `None` where none was begun.
+/// The settings of a crawl, whatever is set here, for commands that look after it; `None` where none was begun. They are not held against this
+/// machine's own: nothing is fetched under both.
 ///
 /// # Errors
 ///
-/// They do not go with this machine's own.
+/// A value that cannot be read, or a database that will not do.
 pub(in crate::cli) async fn existing(
     pool: &PgPool,
     loaded: &Loaded,
 ) -> anyhow::Result<Option<Terms>> {
     let stored = bare(pool, loaded).agreement(canon::VERSION).await?;
     stored
-        .map(|stored| terms(loaded.follow(&stored.settings), stored.version))
+        .map(|stored| terms(loaded.look_on(&stored.settings), stored.version))
         .transpose()
 }
 

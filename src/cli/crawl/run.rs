@@ -39,7 +39,7 @@ pub(in crate::cli) enum Begin {
         /// Whether what is done or failed is visited again.
         refresh: bool,
     },
-    /// It joins a crawl, and waits for one that was not begun.
+    /// It joins a crawl, and waits for one that was not begun; if it is to end with it, also for its first tasks.
     Join,
 }
 
@@ -115,7 +115,9 @@ impl Member<'_> {
             Begin::Seeds { .. } => agree::open(&self.pool, self.loaded).await?,
             Begin::Join => {
                 watching.start(&self.stop, self.loaded.config.shutdown.grace);
-                match agree::wait(&self.pool, self.loaded, &self.stop).await? {
+                // Else it would be at its end before the crawl has begun.
+                let with_tasks = self.until == Until::Finished;
+                match agree::wait(&self.pool, self.loaded, with_tasks, &self.stop).await? {
                     Some(terms) => terms,
                     None => return Ok(Exit::Interrupted),
                 }
@@ -127,7 +129,7 @@ impl Member<'_> {
             let config = &terms.loaded.config;
             let crawl = self.join(&terms).await?;
             let begun = match begin.take() {
-                Some(begin) => self.begin(config, &crawl, begin, order.quiet).await,
+                Some(begin) => self.begin(config, &crawl, begin, &order).await,
                 None => Ok(None),
             };
             let run = match begun {
@@ -163,7 +165,7 @@ impl Member<'_> {
         config: &Config,
         crawl: &Crawl,
         begin: Begin,
-        quiet: bool,
+        order: &Order,
     ) -> anyhow::Result<Option<Exit>> {
         let refresh = match begin {
             Begin::Seeds { sources, refresh } => {
@@ -184,7 +186,7 @@ impl Member<'_> {
             output::say(format_args!("{refreshed} tasks are to be visited again"));
         }
         if self.until == Until::Finished && crawl.is_finished().await? {
-            return nothing_open(&self.pool, crawl, quiet).await.map(Some);
+            return nothing_open(&self.pool, crawl, order).await.map(Some);
         }
         Ok(None)
     }
@@ -299,18 +301,23 @@ async fn add_seeds(crawl: &Crawl, sources: Vec<Source>) -> anyhow::Result<()> {
 }
 
 /// There is nothing to fetch: say so, and what would change that.
-async fn nothing_open(pool: &PgPool, crawl: &Crawl, quiet: bool) -> anyhow::Result<Exit> {
+async fn nothing_open(pool: &PgPool, crawl: &Crawl, order: &Order) -> anyhow::Result<Exit> {
     let status = status::status(pool).await?;
-    if !quiet {
+    if !order.quiet {
         output::say(format_args!(
             "nothing is open: {} done, {} failed, {} excluded; nothing was fetched",
             status.done, status.failed, status.excluded
         ));
-        output::say("  --refresh       visits all of it again");
-        output::say("  --crawl OTHER   begins another crawl");
+        // `work` comes here as well, and has no --refresh.
+        let name = order.crawl.as_ref();
+        let name = name.map_or_else(String::new, |name| format!(" --crawl {name}"));
+        output::say(format_args!(
+            "  `pgcrawl crawl{name} --refresh` visits all of it again"
+        ));
+        output::say("  `pgcrawl crawl --crawl OTHER SEEDS` begins another crawl");
     }
     let ending = crawl.ending().await?;
-    if !quiet {
+    if !order.quiet {
         summary::left(&ending);
     }
     Ok(summary::exit_of(&ending))

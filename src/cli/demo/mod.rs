@@ -104,7 +104,7 @@ impl DemoArgs {
         }
         let pool = opened.pool().await?;
         let status = crate::status::status(&pool).await;
-        pool.close().await;
+        crate::db::close(pool).await;
         match status?.tasks {
             0 => Ok(opened),
             tasks => Err(anyhow::anyhow!(
@@ -135,7 +135,7 @@ async fn visit(context: &Context, opened: &Opened, server: &Server) -> anyhow::R
     }
     let pool = opened.pool().await?;
     let status = crate::status::status(&pool).await;
-    pool.close().await;
+    crate::db::close(pool).await;
     output::line("")?;
     let judged = match verdict::miscounted(&server.site, &status?) {
         None => judge(server)?,

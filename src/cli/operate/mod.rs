@@ -108,7 +108,7 @@ impl OperateCommand {
     }
 
     async fn on(self, pool: &PgPool, common: Common, context: &Context) -> anyhow::Result<Exit> {
-        // The crawl's own: a delay that appears has to wait for its lease, and not for one that is set here.
+        // The crawl's own: a delay that appears has to wait for its lease, and not for one that is set here. Nothing else of them matters.
         let settings = match existing(pool, &context.loaded).await? {
             Some(terms) => terms.loaded.config.frontier_settings(terms.version),
             None => context.loaded.config.frontier_settings(0),

@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _
 use super::Ground;
 
 /// The statements of the crawl's course. Left out are those of its begin and end, which may look at all of a small table.
-const STATEMENTS: [(&str, &str); 25] = [
+const STATEMENTS: [(&str, &str); 26] = [
     ("claim", include_str!("../../../src/frontier/sql/claim.sql")),
     (
         "finish",
@@ -61,6 +61,10 @@ const STATEMENTS: [(&str, &str); 25] = [
     (
         "finished",
         include_str!("../../../src/frontier/sql/finished.sql"),
+    ),
+    (
+        "has_tasks",
+        include_str!("../../../src/frontier/sql/has_tasks.sql"),
     ),
     (
         "parked_hosts",

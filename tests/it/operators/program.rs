@@ -269,3 +269,31 @@ async fn an_interrupted_reindex_says_so_and_leaves_nothing_half_built() {
         0
     );
 }
+
+/// As where pgcrawl.toml is meant for another crawl.
+#[tokio::test]
+async fn what_this_machine_would_fetch_at_once_does_not_keep_it_from_looking_after_a_crawl() {
+    let ground = three_failed().await;
+    ground
+        .typed("insert into settings (key, value) values ('politeness.delay', '\"1s\"')")
+        .await;
+    let eager = |arguments: &[&str]| {
+        let mut command = pgcrawl(&ground.db, arguments);
+        command.env("PGCRAWL_POLITENESS_PER_HOST", "4").output()
+    };
+    let (code, said) = ended(&eager(&["work", "--until-empty"]).await.unwrap());
+    assert_ne!(code, 0, "{said}");
+    assert!(said.contains("politeness.per_host"), "{said}");
+    for arguments in [
+        &["pause"][..],
+        &["resume"],
+        &["retry", "--dry-run"],
+        &["explain", "http://a.example/1"],
+        &["status"],
+        &["workers"],
+        &["config", "agreed"],
+    ] {
+        let (code, said) = ended(&eager(arguments).await.unwrap());
+        assert_eq!(code, 0, "{arguments:?}: {said}");
+    }
+}

@@ -65,7 +65,13 @@ const DEEDS: [(Deed, &[&str]); 33] = [
     (Deed::Promote, &["promote", "fold_counts"]),
     (
         Deed::End,
-        &["finished", "parked_hosts", "given_up_hosts", "ending"],
+        &[
+            "has_tasks",
+            "finished",
+            "parked_hosts",
+            "given_up_hosts",
+            "ending",
+        ],
     ),
     (Deed::Refresh, &["refresh_hosts", "refresh_tasks"]),
 ];
@@ -390,7 +396,8 @@ impl<'a> Scene<'a> {
                 format!("{:?}", frontier.fold_counts().await.unwrap())
             }
             Deed::End => format!(
-                "{:?} {:?}",
+                "{:?} {:?} {:?}",
+                frontier.has_tasks().await.unwrap(),
                 frontier.finished().await.unwrap(),
                 frontier.ending().await.unwrap()
             ),

@@ -1,0 +1,2 @@
+-- Whether anything was ever to be visited.
+select exists (select from tasks) as "has_tasks!"
