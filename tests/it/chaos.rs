@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pgcrawl::db::embedded::{EmbeddedSettings, Server};
-use pgcrawl::db::{DbSettings, connect};
+use pgcrawl::db::{DbSettings, connect, migrate};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -14,7 +14,7 @@ use tokio::process::{Child, Command};
 use crate::support::{
     crawl::{broken_invariants, column, number},
     db::scratch_dir,
-    program::signal,
+    program::{ended, signal},
     site::{Recorded, Site},
     wire::Wire,
 };
@@ -22,6 +22,13 @@ use crate::support::{
 const HOSTS: usize = 5;
 const PROCESSES: usize = 4;
 const DELAY: Duration = Duration::from_millis(100);
+
+/// What it is raised to on the way.
+const LATER: &str = "150ms";
+
+/// How long after a blow a fetch may still be dropped because of it: the grace, the dead limit, and some for a slow machine. Whoever is killed
+/// drops all at once.
+const AFTERMATH: Duration = Duration::from_secs(4);
 
 /// A request that a process had decided on before it was stopped goes out when it goes on, past its deadline: nobody can prevent that. It does so
 /// at once.
@@ -34,6 +41,12 @@ struct Plan {
     restarts: usize,
 }
 
+/// What can make a process drop a fetch in the middle: from right before it until its last effect.
+struct Blow {
+    from: Instant,
+    to: Instant,
+}
+
 /// The processes of a crawl.
 struct Fleet {
     url: String,
@@ -41,7 +54,10 @@ struct Fleet {
     dir: PathBuf,
     children: Vec<Child>,
     started: usize,
+    /// Whether the crawl was given another delay than the one that its first processes bring.
+    slowed: bool,
     resumed: Vec<Instant>,
+    blows: Vec<Blow>,
     kills: usize,
     stops: usize,
     cuts: usize,
@@ -55,7 +71,11 @@ impl Fleet {
         command
             .arg("crawl")
             .args(&self.seeds)
-            .args(["--delay", "100ms", "--database-url", &self.url])
+            .args(["--database-url", &self.url])
+            .args(match self.slowed {
+                false => &["--delay", "100ms"][..],
+                true => &[],
+            })
             .envs([
                 ("PGCRAWL_FETCH_TOTAL_TIMEOUT", "1s"),
                 ("PGCRAWL_FRONTIER_LEASE", "3s"),
@@ -96,8 +116,11 @@ impl Fleet {
             return;
         }
         let which = rng.random_range(0..self.children.len());
+        let from = Instant::now();
+        let mut aftermath = AFTERMATH;
         match rng.random_range(0..8) {
             0..3 => {
+                aftermath = Duration::ZERO;
                 let mut child = self.children.swap_remove(which);
                 child.kill().await.unwrap();
                 self.kills += 1;
@@ -114,11 +137,40 @@ impl Fleet {
             6 => {
                 signal(&self.children[which], Signal::TERM);
             }
-            _ => {
-                wire.cut();
-                self.cuts += 1;
-            }
+            _ => return self.cut(wire),
         }
+        self.blow_since(from, aftermath);
+    }
+
+    /// Drops no fetch.
+    fn cut(&mut self, wire: &Wire) {
+        wire.cut();
+        self.cuts += 1;
+    }
+
+    fn blow_since(&mut self, from: Instant, aftermath: Duration) {
+        let to = Instant::now() + aftermath;
+        self.blows.push(Blow { from, to });
+    }
+
+    /// All processes, running or to come, keep a longer delay from here on.
+    async fn slow_down(&mut self) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pgcrawl"));
+        command
+            .args(["config", "set", "politeness.delay", LATER])
+            .args(["--database-url", &self.url])
+            .current_dir(std::env::temp_dir());
+        let (code, said) = ended(&command.output().await.unwrap());
+        assert_eq!(code, 0, "{said}");
+        self.slowed = true;
+    }
+
+    /// When a request was over at the earliest. One without an end was dropped by whoever made it, in one of the blows, or lasts still.
+    fn end_of(&self, request: &Recorded) -> Option<Instant> {
+        request.ended.or_else(|| {
+            let blow = self.blows.iter().find(|blow| blow.to >= request.started)?;
+            Some(blow.from.max(request.started))
+        })
     }
 
     fn words(&self) -> String {
@@ -158,29 +210,38 @@ async fn web(pages: usize) -> Site {
     site.start().await
 }
 
-/// Two fetches of a host are at least the delay apart, end to start. Answers how many were excused: sent by a process that had been stopped.
-fn assert_apart(mut requests: Vec<Recorded>, resumed: &[Instant]) -> usize {
+/// Each fetch of a host begins at least the delay after the end of all before it. Answers how many were excused: sent by a process that had
+/// been stopped.
+fn assert_apart(mut requests: Vec<Recorded>, fleet: &Fleet) -> usize {
     requests.sort_by_key(|request| request.started);
     let excused = |request: &Recorded| {
-        resumed.iter().any(|at| {
+        fleet.resumed.iter().any(|at| {
             // It may have been sent right after, or arrived while the time was being read.
             request.started + Duration::from_millis(5) >= *at && request.started <= *at + RESUMED
         })
     };
     let mut excuses = 0;
-    for pair in requests.windows(2) {
-        let ended = pair[0].ended.unwrap_or(pair[0].started);
-        let gap = pair[1].started.saturating_duration_since(ended);
-        if gap >= DELAY {
-            continue;
+    let mut last: Option<(Instant, &Recorded)> = None;
+    for request in &requests {
+        if let Some((ended, before)) = last {
+            let gap = request.started.saturating_duration_since(ended);
+            if gap < DELAY {
+                assert!(
+                    excused(request) || excused(before),
+                    "{gap:?} between {} and {}",
+                    before.target,
+                    request.target
+                );
+                excuses += 1;
+            }
         }
-        assert!(
-            excused(&pair[0]) || excused(&pair[1]),
-            "{gap:?} between {} and {}",
-            pair[0].target,
-            pair[1].target
-        );
-        excuses += 1;
+        let ended = fleet.end_of(request).unwrap_or_else(|| {
+            let last = requests.last().map(|last| last.started);
+            last.unwrap_or(request.started)
+        });
+        if last.is_none_or(|(latest, _)| ended >= latest) {
+            last = Some((ended, request));
+        }
     }
     excuses
 }
@@ -197,6 +258,18 @@ async fn trial(plan: Plan) {
     for _ in 0..HOSTS {
         sites.push(web(plan.pages).await);
     }
+    // One of them is asked without a delay, by all at once.
+    let hasty = sites[HOSTS - 1].authority();
+    let pool = connect(&servers[0].url("main"), &DbSettings::default())
+        .await
+        .unwrap();
+    migrate(&pool).await.unwrap();
+    sqlx::query("insert into hosts (authority, delay_ms) values ($1, 0)")
+        .bind(hasty)
+        .execute(&pool)
+        .await
+        .unwrap();
+    pool.close().await;
     let logs = scratch_dir("chaos-logs");
     let mut fleet = Fleet {
         url: wire.url(),
@@ -204,7 +277,9 @@ async fn trial(plan: Plan) {
         dir: logs,
         children: Vec::new(),
         started: 0,
+        slowed: false,
         resumed: Vec::new(),
+        blows: Vec::new(),
         kills: 0,
         stops: 0,
         cuts: 0,
@@ -221,8 +296,16 @@ async fn trial(plan: Plan) {
             .mul_f64((restarts + 1) as f64 / (plan.restarts + 1) as f64);
         if restarts < plan.restarts && began.elapsed() > due {
             let mode = [Signal::INT, Signal::QUIT][restarts % 2];
+            let from = Instant::now();
             servers.push(restart(&dir, &settings, mode).await);
+            fleet.blow_since(from, AFTERMATH);
             restarts += 1;
+        }
+        if fleet.cuts == 0 && began.elapsed() > plan.rough / 8 {
+            fleet.cut(&wire);
+        }
+        if !fleet.slowed && began.elapsed() > plan.rough / 4 {
+            fleet.slow_down().await;
         }
         tokio::time::sleep(Duration::from_millis(rng.random_range(100..700))).await;
         fleet.shock(&mut rng, &wire).await;
@@ -237,10 +320,12 @@ async fn trial(plan: Plan) {
         assert!(Instant::now() < long, "no end: {seed}\n{}", fleet.words());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+    let from = Instant::now();
     for mut child in std::mem::take(&mut fleet.children) {
         signal(&child, Signal::TERM);
         child.wait().await.unwrap();
     }
+    fleet.blow_since(from, AFTERMATH);
 
     let pool = connect(&servers.last().unwrap().url("main"), &DbSettings::default())
         .await
@@ -267,10 +352,12 @@ async fn trial(plan: Plan) {
     let stored = "select count(*) from pages where http_status = 200";
     assert_eq!(number(&pool, stored).await, all, "{}", words());
     let (mut excused, mut asked) = (0, 0);
-    for site in &sites {
+    for (number, site) in sites.iter().enumerate() {
         let requests = site.requests();
         asked += requests.len();
-        excused += assert_apart(requests, &fleet.resumed);
+        if number < HOSTS - 1 {
+            excused += assert_apart(requests, &fleet);
+        }
     }
     assert!(excused <= fleet.stops, "{excused} of {}", fleet.stops);
     // They were disturbed, and much of it in the midst of their work.
@@ -279,6 +366,12 @@ async fn trial(plan: Plan) {
         "{} kills, {} stops",
         fleet.kills,
         fleet.stops
+    );
+    assert!(
+        restarts >= 1 && fleet.cuts >= 1 && fleet.slowed,
+        "{restarts} restarts, {} cuts, slowed: {}",
+        fleet.cuts,
+        fleet.slowed
     );
     println!(
         "{asked} requests for {all} pages, {} processes, {} kills, {} stops, {} cuts, {restarts} restarts, {excused} excused, {:.0?}",
@@ -297,7 +390,7 @@ async fn trial(plan: Plan) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn processes_that_die_stop_and_lose_their_database_lose_and_double_nothing_and_stay_polite() {
     trial(Plan {
-        pages: 60,
+        pages: 120,
         rough: Duration::from_secs(20),
         restarts: 2,
     })

@@ -103,6 +103,11 @@ impl Wire {
         url.to_string()
     }
 
+    /// How many connections it has carried so far.
+    pub(crate) fn connections(&self) -> u64 {
+        self.shared.connections.load(Ordering::Relaxed)
+    }
+
     /// Cuts all connections; new ones are taken.
     pub(crate) fn cut(&self) {
         self.change(|state| state.cut_below = u64::MAX);

@@ -115,7 +115,7 @@ async fn a_server_that_is_stopped_on_purpose_stays_stopped() {
     stop(&EmbeddedSettings::in_dir(&dir), StopMode::Force)
         .await
         .unwrap();
-    // Two looks of the watchers.
+    // That it is not started again has no event to wait for; two looks of the watchers fit in here, and on a slow machine this sees less.
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     assert!(!dir.join("postgres/postmaster.pid").exists());
     crawl.kill().await.unwrap();

@@ -82,7 +82,11 @@ async fn new_connections_that_get_no_answer_are_given_up_and_tried_again() {
     stage.wire.silence_all();
     let asking = stage.frontier.next_ready();
     let mending = async {
-        tokio::time::sleep(Duration::from_millis(1_200)).await;
+        // One that was given up is followed by another.
+        let made = stage.wire.connections();
+        while stage.wire.connections() < made + 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         stage.wire.mend();
         // What was silent speaks again, unless it was given up.
         stage.wire.silence();
