@@ -1,7 +1,8 @@
 //! What all machines of a crawl agree on: settings, key by key and versioned, and the pause.
 //!
 //! The first start writes them, later ones take them, an operator changes them. A claim names the version that its process knows and takes
-//! nothing under another: a change is kept by all from its commit on, whenever each of them hears of it.
+//! nothing under another: from the commit of a change on nothing is claimed under the old values, whenever each process hears of it. What was
+//! claimed before is finished under them, for about the time of a visit.
 
 use std::collections::BTreeMap;
 

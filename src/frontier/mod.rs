@@ -47,6 +47,7 @@
 //! | a page kills whoever fetches it | expiries are counted; at the cap the task is failed, reason `poison` |
 //! | the connection breaks in a statement | it is repeated; a finish that had committed is then refused, which is harmless |
 //! | it breaks in a claim that had committed | what it took is given back before the claim is repeated (`stray`) |
+//! | … in one that commits only after the next was answered | nobody fetches for what it took; it is new again when its lease is over |
 //! | the server vanishes and leaves its socket open | beyond the server's own limit the connection is closed, and the statement repeated |
 
 mod address;

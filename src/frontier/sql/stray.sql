@@ -3,7 +3,8 @@
 -- since is from the lost one.
 --
 -- The holds are its holds, too: a host with such a task was ready when the lost claim took it, so an earlier hold of ours was over. For the
--- same reason it is ready again at once: nothing was fetched in between. Hosts are locked in the order of their ids, all of them, before the
+-- same reason it is ready again at once: nothing was fetched in between. A lost claim that commits only after a later one was answered (its
+-- statement was still on its way) looks like one of before: it is left alone here, nobody fetches for it, and it comes back with its lease. Hosts are locked in the order of their ids, all of them, before the
 -- tasks' trigger wakes them.
 with stray as materialized (
     select id, host_id

@@ -127,7 +127,7 @@ async fn what_a_server_asks_for_before_or_while_its_host_is_parked_counts_when_i
     let wait = async |host: &KnownHost| {
         let deferred = ground
             .frontier()
-            .defer(host.id, hour, Pace::Same, "Retry-After");
+            .defer(host.id, hour, Pace::Same, Some("Retry-After"));
         deferred.await.unwrap();
     };
     wait(&before[0]).await;
