@@ -1,6 +1,8 @@
 //! Real processes that are killed, stopped and started again, on a server that restarts and over connections that are cut: nothing is lost or
 //! done twice, and each host is asked as gently as by one process in peace.
 
+#![allow(clippy::print_stdout, reason = "how rough it was, for whoever looks")]
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
