@@ -24,7 +24,7 @@ enum BenchCommand {
     /// Measure claims: locks, batches, indexes, deaths, sizes, and what is disputed
     ///
     /// Works in a database of its own on the embedded server (over TCP), or with DATABASE_URL in a schema of its own of that
-    /// database, pgcrawl_bench_<pid>; drops it at the end, also after an error or Ctrl-C. No other table is touched. Figures
+    /// database, `pgcrawl_bench_<pid>`; drops it at the end, also after an error or Ctrl-C. No other table is touched. Figures
     /// of a debug build, or beside other work, are not worth quoting.
     Frontier(FrontierArgs),
 }

@@ -16,7 +16,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(24 * 3600);
 /// Flags of `park`.
 #[derive(Debug, Args)]
 pub struct ParkArgs {
-    /// https://example.org:8443, a URL, or example.org for all its schemes and ports
+    /// `https://example.org:8443`, a URL, or example.org for all its schemes and ports
     #[arg(value_name = "HOST")]
     host: String,
 
@@ -36,7 +36,7 @@ pub struct ParkArgs {
 /// Flags of `unpark`.
 #[derive(Debug, Args)]
 pub struct UnparkArgs {
-    /// https://example.org:8443, a URL, or example.org for all its schemes and ports
+    /// `https://example.org:8443`, a URL, or example.org for all its schemes and ports
     #[arg(value_name = "HOST")]
     host: String,
 
@@ -47,7 +47,7 @@ pub struct UnparkArgs {
 /// Flags of `set-delay`.
 #[derive(Debug, Args)]
 pub struct SetDelayArgs {
-    /// https://example.org:8443, a URL, or example.org for all its schemes and ports
+    /// `https://example.org:8443`, a URL, or example.org for all its schemes and ports
     #[arg(value_name = "HOST")]
     host: String,
 

@@ -12,7 +12,7 @@ use crate::frontier::operate::{Change, Class, Condition, Ended, Tally};
 pub struct RetryArgs {
     /// Only tasks of which this SQL condition is true
     ///
-    /// Over the columns of the view visits, such as "http_status = 503 and url like '%/news/%'" or "authority = 'https://example.org'".
+    /// Over the columns of the view visits, such as `http_status = 503 and url like '%/news/%'` or `authority = 'https://example.org'`.
     /// `pgcrawl sql "select * from visits where …"` shows what it is true of. Without it: all that are failed.
     #[arg(long = "where", value_name = "CONDITION")]
     condition: Option<String>,
@@ -63,7 +63,7 @@ pub struct ReprioritiseArgs {
 
     /// The class of this host, instead of tasks
     ///
-    /// https://example.org:8443, a URL, or example.org for all its schemes and ports.
+    /// `https://example.org:8443`, a URL, or example.org for all its schemes and ports.
     #[arg(long, value_name = "HOST", conflicts_with_all = ["condition", "all"])]
     host: Option<String>,
 
@@ -76,7 +76,7 @@ pub struct ReprioritiseArgs {
 struct Which {
     /// Tasks of which this SQL condition is true
     ///
-    /// Over the columns of the view visits, such as "http_status = 503 and url like '%/news/%'" or "authority = 'https://example.org'".
+    /// Over the columns of the view visits, such as `http_status = 503 and url like '%/news/%'` or `authority = 'https://example.org'`.
     /// `pgcrawl sql "select * from visits where …"` shows what it is true of.
     #[arg(
         long = "where",
