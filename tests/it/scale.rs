@@ -20,7 +20,7 @@ fn peak_mib(pid: u32) -> Option<u64> {
     Some(kib / 1024)
 }
 
-/// Run it with `PGCRAWL_BIN=$PWD/target/release/pgcrawl cargo test --test it scale -- --ignored --nocapture`.
+/// Run it with `PGCRAWL_BIN=$PWD/target/release/pgcrawl cargo test --test it memory_does -- --ignored --nocapture`.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes"]
