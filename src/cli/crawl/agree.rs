@@ -56,12 +56,12 @@ pub(in crate::cli) async fn wait(
     let mut said = "";
     loop {
         let lacks = match frontier.agreement(canon::VERSION).await? {
-            Some(_) => {
-                // As any start: what this version of the program knows and the crawl does not have yet is agreed on now.
-                let terms = open(pool, loaded).await?;
+            Some(stored) => {
                 if !with_tasks || frontier.has_tasks().await? {
-                    return Ok(Some(terms));
+                    // As any start: what this version of the program knows and the crawl does not have yet is agreed on now.
+                    return open(pool, loaded).await.map(Some);
                 }
+                agree(loaded, &stored)?;
                 "the crawl has no tasks yet; waiting for its first seeds"
             }
             None => "no crawl was begun here yet; waiting for `pgcrawl crawl SEEDS`",
