@@ -247,15 +247,16 @@ async fn all_running_processes_follow_a_new_delay_and_none_comes_too_early() {
 #[tokio::test]
 async fn a_running_process_gives_its_stock_back_when_the_crawl_is_paused_and_goes_on_when_it_is_resumed()
  {
-    let site = web(400, Duration::from_millis(20)).start().await;
+    let site = web(40, Duration::from_millis(200)).start().await;
     let db = TestDb::new().await;
     let mut crawl = pgcrawl(&db, &["crawl", &site.url("/"), "--delay", "0s"])
         .spawn()
         .unwrap();
-    site.wait_for(|log| log.len() > 10).await;
+    site.wait_for(|log| log.len() > 3).await;
     let (code, said) = ended(&run(&db, &["pause"]).await);
     assert_eq!(code, 0, "{said}");
     says(&mut crawl, "the crawl is paused").await;
+    let before = site.requests().len();
     until(
         &db,
         "select (not exists (select from tasks where status = 'claimed'))::int",
@@ -263,12 +264,13 @@ async fn a_running_process_gives_its_stock_back_when_the_crawl_is_paused_and_goe
     )
     .await;
     let asked = site.requests().len();
-    assert!(asked < 300, "it was paused too late: {asked}");
+    // One was under way, and one may have begun while the words were read.
+    assert!(asked <= before + 2, "{asked} after {before}");
     let (code, said) = ended(&run(&db, &["resume"]).await);
     assert_eq!(code, 0, "{said}");
     assert_eq!(site.requests().len(), asked);
     assert_eq!(crawl.wait().await.unwrap().code(), Some(0));
-    assert_eq!(site.requests().len(), 402);
+    assert_eq!(site.requests().len(), 42);
     assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
 }
 
