@@ -17,6 +17,8 @@ pub(super) struct Facts {
     pub(super) partial_index: Option<f64>,
     /// Tasks of the smallest and the largest frontier, and the ratio of their median claims.
     pub(super) size: Option<(u64, u64, f64)>,
+    /// Tasks done at least and at most beside the same open ones, and the ratio of the median claims.
+    pub(super) done: Option<(u64, u64, f64)>,
     /// The ratio of the median claims with a snapshot held and without.
     pub(super) snapshot: Option<f64>,
     /// Least and most workers, and tasks a second of both.
@@ -120,6 +122,17 @@ pub(super) fn of_thumb(facts: &Facts) -> Vec<RuleOfThumb> {
                 grouped(large),
                 rounded(ratio),
                 grouped(small)
+            ),
+        );
+    }
+    if let Some((few, many, ratio)) = facts.done {
+        rule(
+            "delete what is done, or the queue gets slow",
+            format!(
+                "with {} tasks done beside the open ones the median claim takes {}x that with {}",
+                grouped(many),
+                rounded(ratio),
+                grouped(few)
             ),
         );
     }

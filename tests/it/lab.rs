@@ -63,6 +63,11 @@ fn tiny() -> LabSettings {
                 tasks: 2_000,
                 hosts: 20,
             },
+            open: Dataset {
+                tasks: 40,
+                hosts: 20,
+            },
+            done: vec![0, 500],
             snapshot: ms(400),
             intervals: 2,
             polls: vec![ms(10)],
@@ -253,7 +258,14 @@ async fn a_frontier_of_each_size_is_worked_on_and_no_finish_is_refused() {
         assert!(row["claim_p50_ms"].as_f64().unwrap() > 0.0, "{row}");
         assert!(row["held_p50_ms"].as_f64().unwrap() > 0.0, "{row}");
     }
-    let long = rows(&report, 2);
+    let done = rows(&report, 2);
+    let beside: Vec<_> = done.iter().map(|row| row["done"].as_u64()).collect();
+    assert_eq!(beside, [Some(0), Some(500)]);
+    for row in &done {
+        assert!(row["claim_p50_ms"].as_f64().unwrap() > 0.0, "{row}");
+        assert!(row["wal_bytes"].as_u64().unwrap() > 0, "{row}");
+    }
+    let long = rows(&report, 3);
     let held: Vec<_> = long
         .iter()
         .map(|row| row["snapshot_held"].as_str())
@@ -262,7 +274,7 @@ async fn a_frontier_of_each_size_is_worked_on_and_no_finish_is_refused() {
         held,
         [Some("none"), Some("none"), Some("held"), Some("held")]
     );
-    assert!(rows(&report, 3).len() == 2 && rows(&report, 4).len() == 2);
+    assert!(rows(&report, 4).len() == 2 && rows(&report, 5).len() == 2);
     let twice = report
         .findings
         .iter()

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::clock::Boottime;
 use crate::frontier::{Appetite, Claim, Finish, FrontierSettings, Outcome, Release};
 use crate::lab::crew::crew;
-use crate::lab::session::patience;
+use crate::lab::session::{Session, patience};
 use crate::lab::times::Times;
 use crate::lab::{Lab, Member, Result};
 use crate::pages::PageRow;
@@ -36,9 +36,16 @@ pub(super) struct Drive {
     /// Visits whose finish was refused.
     pub(super) refused: u64,
     pub(super) wall: Duration,
+    /// What the server logged meanwhile, in bytes: of them, but also of whoever else worked on it.
+    pub(super) wal_bytes: i64,
 }
 
 impl Drive {
+    /// Bytes of WAL a visit.
+    pub(super) fn wal_a_visit(&self) -> u64 {
+        self.wal_bytes.unsigned_abs() / self.visits.max(1)
+    }
+
     /// Visits a second.
     pub(super) fn rate(&self) -> f64 {
         self.visits as f64 / self.wall.as_secs_f64().max(f64::MIN_POSITIVE)
@@ -53,6 +60,7 @@ impl Drive {
         self.visits += other.visits;
         self.refused += other.refused;
         self.wall += other.wall;
+        self.wal_bytes += other.wal_bytes;
     }
 }
 
@@ -99,6 +107,8 @@ pub(super) async fn drive(
         claims: AtomicU64::new(0),
         began: Instant::now(),
     });
+    let mut session = lab.session().await?;
+    let before = wal_position(&mut session).await?;
     let (drives, wall) = crew(members, |_, member| {
         work(member, appetite, Arc::clone(&common))
     })
@@ -108,7 +118,16 @@ pub(super) async fn drive(
         all.add(drive);
     }
     all.wall = wall;
+    all.wal_bytes = wal_position(&mut session).await? - before;
+    session.close().await;
     Ok(all)
+}
+
+/// Bytes of WAL since the beginning.
+async fn wal_position(session: &mut Session) -> Result<i64> {
+    session
+        .number("select (pg_current_wal_insert_lsn() - '0/0')::bigint")
+        .await
 }
 
 async fn work(member: Member, appetite: Appetite, common: Arc<Common>) -> Result<Drive> {

@@ -9,6 +9,21 @@ use super::Dataset;
 /// Tasks an insert, so that a run that is interrupted ends soon.
 const CHUNK: u64 = 500_000;
 
+/// What the tables are filled with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fill {
+    /// Tasks that are new, and all hosts.
+    pub(super) open: Dataset,
+    /// Tasks of the same hosts that are done, discovered before the others.
+    pub(super) done: u64,
+}
+
+impl From<Dataset> for Fill {
+    fn from(open: Dataset) -> Fill {
+        Fill { open, done: 0 }
+    }
+}
+
 /// Empties the tables of the crawl.
 pub(in crate::lab) async fn empty_crawl(session: &mut Session) -> Result {
     session
@@ -18,7 +33,8 @@ pub(in crate::lab) async fn empty_crawl(session: &mut Session) -> Result {
 
 /// Makes the tables a frontier of this size, without statistics. Indexes and the foreign key are taken away meanwhile and made anew as they
 /// were; the triggers are off, and what they would have done (awake hosts, counts) is written at once.
-pub(super) async fn load(session: &mut Session, dataset: Dataset) -> Result {
+pub(super) async fn load(session: &mut Session, fill: impl Into<Fill>) -> Result {
+    let fill = fill.into();
     empty_crawl(session).await?;
     let indexes: Vec<(String, String)> = sqlx::query_as(
         "select i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid)
@@ -49,7 +65,10 @@ pub(super) async fn load(session: &mut Session, dataset: Dataset) -> Result {
     session
         .run("alter table tasks disable trigger user; alter table hosts disable trigger user; alter table tasks set (autovacuum_enabled = off)")
         .await?;
-    let Dataset { tasks, hosts } = dataset;
+    let Fill {
+        open: Dataset { tasks, hosts },
+        done,
+    } = fill;
     session
         .run(format!(
             "insert into hosts (authority, has_new, polite_at)
@@ -58,13 +77,20 @@ pub(super) async fn load(session: &mut Session, dataset: Dataset) -> Result {
         ))
         .await?;
     let mut from = 1;
-    while from <= tasks {
-        let to = tasks.min(from + CHUNK - 1);
+    while from <= done + tasks {
+        // The last chunk of those that are done ends with them.
+        let to = match from <= done {
+            true => done,
+            false => done + tasks,
+        };
+        let to = to.min(from + CHUNK - 1);
+        let status = if to <= done { "done" } else { "new" };
         session
             .run(format!(
-                "insert into tasks (host_id, url_digest, url)
+                "insert into tasks (host_id, url_digest, url, status)
                  select (n - 1) % {hosts} + 1, md5(n::text)::uuid,
-                        'https://host-' || (n - 1) % {hosts} + 1 || '.test/section-' || n % 100 || '/a-page-with-a-name-' || n
+                        'https://host-' || (n - 1) % {hosts} + 1 || '.test/section-' || n % 100 || '/a-page-with-a-name-' || n,
+                        '{status}'
                  from generate_series({from}, {to}) n"
             ))
             .await?;
@@ -84,9 +110,21 @@ pub(super) async fn load(session: &mut Session, dataset: Dataset) -> Result {
         .run(format!(
             "alter table tasks enable trigger user; alter table hosts enable trigger user;
              delete from task_count_changes;
-             update task_counts set new = {tasks}, claimed = 0, done = 0, failed = 0, excluded = 0"
+             update task_counts set new = {tasks}, claimed = 0, done = {done}, failed = 0, excluded = 0"
         ))
         .await
+}
+
+/// Makes what was open new again, as `requeue` does, and lets vacuum tidy up behind it.
+pub(super) async fn reopen(session: &mut Session, fill: Fill) -> Result {
+    session
+        .run(format!(
+            "update tasks set status = 'new', attempts = 0, claimed_by = null, claimed_at = null
+             where id > {} and status <> 'new'",
+            fill.done
+        ))
+        .await?;
+    analyze(session).await
 }
 
 /// Gives the planner its statistics, and autovacuum its work.

@@ -4,6 +4,7 @@
 //! filling of the tables is not, since ten million links would take longer to find than to measure.
 
 mod crowd;
+mod done;
 mod drive;
 mod load;
 mod settings;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use super::report::SectionReport;
 use super::rules::Facts;
+use super::session::Session;
 use super::{Lab, Result, Section};
 use crate::frontier::FrontierSettings;
 
@@ -33,6 +35,7 @@ pub(super) async fn run(lab: &Lab, facts: &mut Facts) -> Result<SectionReport> {
     );
     crowd::run(lab, facts, &mut report).await?;
     sizes::run(lab, facts, &mut report).await?;
+    done::run(lab, facts, &mut report).await?;
     snapshot::run(lab, facts, &mut report).await?;
     wake::run(lab, facts, &mut report).await?;
     let mut session = lab.session().await?;
@@ -49,6 +52,13 @@ fn frontier(delay: Duration) -> FrontierSettings {
         patience: Duration::from_secs(30),
         ..FrontierSettings::default()
     }
+}
+
+async fn bytes(session: &mut Session, relation: &str) -> Result<u64> {
+    let bytes = session
+        .number(format!("select pg_relation_size('{relation}')"))
+        .await?;
+    Ok(bytes.unsigned_abs())
 }
 
 fn ms(span: Duration) -> f64 {

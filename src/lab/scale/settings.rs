@@ -48,6 +48,10 @@ pub struct ScaleSettings {
     pub delay: Duration,
     /// The frontier on which a snapshot is held open. Default 1 M tasks of 100 k hosts.
     pub long: Dataset,
+    /// The open tasks of a crawl late in its life. Default 10 k tasks of 1 k hosts.
+    pub open: Dataset,
+    /// How many are done beside them; the first is what the others are compared with. Default none and 990 k.
+    pub done: Vec<u64>,
     /// How long it is worked on, without a snapshot and with one. Default 20 s each.
     pub snapshot: Duration,
     /// Parts of that time that have a line of their own. Default 4.
@@ -82,6 +86,11 @@ impl Default for ScaleSettings {
                 tasks: 1_000_000,
                 hosts: 100_000,
             },
+            open: Dataset {
+                tasks: 10_000,
+                hosts: 1_000,
+            },
+            done: vec![0, 990_000],
             snapshot: Duration::from_secs(20),
             intervals: 4,
             polls: vec![
@@ -102,6 +111,7 @@ impl ScaleSettings {
         ScaleSettings {
             datasets: grid(&[10_000, 1_000_000, 10_000_000], &[1, 1_000, 1_000_000]),
             claims: 600,
+            done: vec![0, 990_000, 9_990_000],
             long: Dataset {
                 tasks: 10_000_000,
                 hosts: 1_000_000,

@@ -1,7 +1,7 @@
 //! The same workers on larger and larger frontiers.
 
 use super::drive::{Drive, Until, drive};
-use super::{Dataset, GOAL_P99, GOAL_RATIO, frontier, load, ms};
+use super::{Dataset, GOAL_P99, bytes, frontier, load, ms};
 use crate::frontier::FrontierSettings;
 use crate::lab::report::{Cell, SectionReport, Table, rounded};
 use crate::lab::rules::Facts;
@@ -42,6 +42,7 @@ pub(super) async fn run(lab: &Lab, facts: &mut Facts, report: &mut SectionReport
             ("held_p50_ms", "p50, hosts held"),
             ("held_p99_ms", "p99, hosts held"),
             ("visits_per_s", "visits"),
+            ("wal_bytes", "WAL a visit"),
             ("tasks_bytes", "tasks"),
             ("new_index_bytes", "index of new tasks"),
         ],
@@ -62,6 +63,7 @@ pub(super) async fn run(lab: &Lab, facts: &mut Facts, report: &mut SectionReport
             Cell::ms(size.held.claims.p50()),
             Cell::ms(size.held.claims.p99()),
             Cell::Rate(size.analyzed.rate()),
+            Cell::Bytes(size.analyzed.wal_a_visit()),
             Cell::Bytes(size.tasks_bytes),
             Cell::Bytes(size.index_bytes),
         ]);
@@ -103,15 +105,12 @@ pub(super) async fn run(lab: &Lab, facts: &mut Facts, report: &mut SectionReport
         })
         .max_by(|a, b| a.2.total_cmp(&b.2));
     if let Some((size, small, ratio)) = worst {
-        report.goal(
-            ratio < GOAL_RATIO,
-            format!(
-                "size costs less than {GOAL_RATIO}x: the median claim at {} takes {}x that at {}, which is the worst of its size",
-                size.dataset,
-                rounded(ratio),
-                small.dataset
-            ),
-        );
+        report.observe(format!(
+            "size: the median claim at {}, all of them new, takes {}x that at {}, which is the worst of its size",
+            size.dataset,
+            rounded(ratio),
+            small.dataset
+        ));
         facts.size = Some((small.dataset.tasks, size.dataset.tasks, ratio));
     }
     report.observe(format!(
@@ -156,13 +155,6 @@ async fn size(lab: &Lab, dataset: Dataset) -> Result<Sized> {
         tasks_bytes,
         index_bytes,
     })
-}
-
-async fn bytes(session: &mut Session, relation: &str) -> Result<u64> {
-    let bytes = session
-        .number(format!("select pg_relation_size('{relation}')"))
-        .await?;
-    Ok(bytes.unsigned_abs())
 }
 
 /// Drives until there were so many claims, filling a frontier anew that is drained before.
