@@ -103,11 +103,13 @@ impl FetchArgs {
 }
 
 /// A fetcher for which the URL's host is named, like that of a seed.
-fn fetcher(config: &Config, url: &PageUrl) -> Result<Fetcher, FetchError> {
+fn fetcher(config: &Config, url: &PageUrl) -> anyhow::Result<Fetcher> {
     let named = url.host().host().to_owned();
     let environment = ProxyEnvironment::read(|name| std::env::var(name).ok());
-    let settings = config.fetch_settings(environment);
-    Fetcher::new(settings, PrivateGuard::new(move |host| host == named))
+    let hosts = config.host_rules(&|name| std::env::var(name).ok())?;
+    let settings = config.fetch_settings(environment, hosts);
+    let guard = PrivateGuard::new(move |host| host == named);
+    Ok(Fetcher::new(settings, guard)?)
 }
 
 /// What the host's robots.txt has against it, if anything.

@@ -170,6 +170,10 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         true => layers.finish_with_the_crawl()?,
         false => layers.finish()?,
     };
+    if cli.command.makes_requests() {
+        // A secret that is missing is told before anything has begun.
+        loaded.config.host_rules(&|name| std::env::var(name).ok())?;
+    }
     logging::start(&loaded.config.log);
     for warning in &loaded.warnings {
         output::warn(&warning.to_string(), warning.hint.as_deref());
@@ -224,6 +228,14 @@ impl Command {
             Command::Config(args) => args.is_of_a_crawl(),
             _ => false,
         }
+    }
+
+    /// Whether it asks servers, so that the secrets for them must be at hand.
+    fn makes_requests(&self) -> bool {
+        matches!(
+            self,
+            Command::Crawl(_) | Command::Work(_) | Command::Fetch(_)
+        )
     }
 
     /// Returns the settings among the command's flags.

@@ -66,6 +66,9 @@ pub(super) fn check(loaded: &Loaded, standpoint: Standpoint) -> Vec<Problem> {
         relations(&mut complaints, &loaded.config);
     }
     addresses(&mut complaints, &loaded.config);
+    complaints
+        .found
+        .extend(super::hosts::check(&loaded.config.hosts));
     complaints.found
 }
 

@@ -7,7 +7,7 @@ use secrecy::ExposeSecret;
 use super::Config;
 use crate::crawl::CrawlSettings;
 use crate::db::DbSettings;
-use crate::fetch::{FetchSettings, ProxyEnvironment};
+use crate::fetch::{FetchSettings, HostRules, ProxyEnvironment};
 use crate::frontier::FrontierSettings;
 use crate::schedule::RetrySettings;
 use crate::scope::TrapLimits;
@@ -23,8 +23,12 @@ impl Config {
         }
     }
 
-    /// Returns how resources are fetched.
-    pub fn fetch_settings(&self, proxy_environment: ProxyEnvironment) -> FetchSettings {
+    /// Returns how resources are fetched; `hosts` is what [`Config::host_rules`] returns.
+    pub fn fetch_settings(
+        &self,
+        proxy_environment: ProxyEnvironment,
+        hosts: HostRules,
+    ) -> FetchSettings {
         let fetch = &self.fetch;
         FetchSettings {
             user_agent: self.identity.user_agent(),
@@ -41,6 +45,7 @@ impl Config {
             insecure: fetch.insecure,
             resolver: fetch.resolver.clone(),
             only_first_address: !self.politeness.ip_delay.is_zero(),
+            hosts,
             ..FetchSettings::default()
         }
     }
@@ -140,7 +145,7 @@ mod tests {
     fn defaults_are_those_of_the_modules_that_own_them() {
         let config = Config::default();
         assert_eq!(config.trap_limits(), TrapLimits::default());
-        let fetch = config.fetch_settings(ProxyEnvironment::default());
+        let fetch = config.fetch_settings(ProxyEnvironment::default(), HostRules::default());
         assert_eq!(
             format!("{fetch:?}"),
             format!("{:?}", FetchSettings::default())

@@ -10,6 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::check::Standpoint;
+use super::hosts::{HOSTS, HostEntry};
 use super::{Config, KEYS, Key, Problem, Problems, nearest};
 
 /// The file that is read from the working directory when none is named.
@@ -101,6 +102,12 @@ impl Layers {
         }
         for (section, value) in in_order(document.get_ref()) {
             let (name, at) = (section.get_ref().as_ref(), section.span().start);
+            if name == HOSTS {
+                self = self.hosts(at, value.get_ref(), place, |offset| {
+                    Origin::File(path.into(), line(offset))
+                });
+                continue;
+            }
             let Some(table) = value.get_ref().as_table() else {
                 self = self.complain(
                     place(at),
@@ -110,7 +117,10 @@ impl Layers {
                 continue;
             };
             if !sections().any(|known| known == name) {
-                let hint = suggest(name, sections(), |near| format!("[{near}]"));
+                let hint = suggest(name, sections().chain([HOSTS]), |near| match near {
+                    HOSTS => format!("[[{HOSTS}]]"),
+                    near => format!("[{near}]"),
+                });
                 self = self.complain(place(at), format!("unknown section [{name}]"), hint);
                 continue;
             }
@@ -153,6 +163,43 @@ impl Layers {
             }
             Err(message) => self.complain(place(at), format!("{}: {message}", key.path()), None),
         }
+    }
+
+    fn hosts(
+        mut self,
+        at: usize,
+        value: &DeValue<'_>,
+        place: impl Fn(usize) -> Option<String>,
+        origin: impl Fn(usize) -> Origin,
+    ) -> Self {
+        let Some(entries) = value.as_array() else {
+            let hint = "write [[hosts]], once for each host".to_owned();
+            return self.complain(place(at), format!("`{HOSTS}` is a list"), Some(hint));
+        };
+        for value in entries {
+            let at = value.span().start;
+            let Some(table) = value.get_ref().as_table() else {
+                let message = format!("an entry of `{HOSTS}` is a table");
+                self = self.complain(place(at), message, None);
+                continue;
+            };
+            let mut entry = HostEntry {
+                origin: Some(origin(at)),
+                ..HostEntry::default()
+            };
+            for (key, value) in in_order(table) {
+                if let Err((message, hint)) = entry.set(key.get_ref(), value.get_ref()) {
+                    self = self.complain(place(key.span().start), message, hint);
+                }
+            }
+            if !table.contains_key("host") {
+                let hint = "host = \"intranet.example\" says for which host it is";
+                let message = format!("an entry of [[{HOSTS}]] has no host");
+                self = self.complain(place(at), message, Some(hint.into()));
+            }
+            self.config.hosts.push(entry);
+        }
+        self
     }
 
     /// Reads the variables of an environment: `PGCRAWL_SECTION_NAME` for each key, and `DATABASE_URL`. Empty ones count

@@ -21,17 +21,22 @@ mod agreed;
 mod check;
 mod compose;
 mod contact;
-
+mod headers;
+mod hosts;
 mod keys;
 mod layers;
 mod problem;
+mod secret;
 mod setting;
 
 pub use agreed::{AgreementError, Difference, judge};
 pub use contact::{Advice, SeedSites, advise};
+pub use headers::Headers;
+pub use hosts::{HostEntry, HostList};
 pub use keys::{KEYS, Key};
 pub use layers::{FILE_NAME, FlagValue, Layers, Loaded, Origin};
 pub use problem::{Problem, Problems, nearest};
+pub use secret::{Secret, Variables};
 pub use setting::Setting;
 
 /// `config/default.toml`: every key with its default, its unit and a comment.
@@ -48,6 +53,8 @@ pub struct Config {
     pub politeness: Politeness,
     /// How one resource is got.
     pub fetch: Fetch,
+    /// What holds for some hosts only.
+    pub hosts: Vec<HostEntry>,
     /// What happens after a failure.
     pub retry: Retry,
     /// Leases and heartbeats.

@@ -42,7 +42,7 @@ pub trait Setting: Sized {
     }
 }
 
-fn expected<T>(what: &str, found: &DeValue<'_>) -> Result<T, String> {
+pub(super) fn expected<T>(what: &str, found: &DeValue<'_>) -> Result<T, String> {
     Err(match found {
         DeValue::String(text) => format!("expected {what}, found \"{text}\""),
         DeValue::Integer(number) => format!("expected {what}, found {number}"),

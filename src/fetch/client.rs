@@ -248,7 +248,8 @@ impl Fetcher {
     ) -> Result<reqwest::Response, FetchError> {
         let mut second = false;
         loop {
-            let mut request = client.get(url.clone());
+            let request = client.get(url.clone());
+            let mut request = self.inner.settings.hosts.dress(request, url);
             if let Some(cookie) = cookie.clone() {
                 request = request.header(COOKIE, cookie);
             }

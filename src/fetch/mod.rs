@@ -13,6 +13,8 @@
 //!   here, since nobody above could tell the two apart ([`PageUrl::digest`]).
 //! - **Private addresses** are refused before each request and each hop: names when they resolve,
 //!   IP literals before that ([`PrivateGuard`]).
+//! - **Headers and logins of a host** are looked up for each request by its URL and never carried
+//!   along ([`HostRules`]).
 //! - **Proxies** come from one flag or from the environment, read by us; robots.txt takes the same
 //!   way as the pages.
 //!
@@ -27,6 +29,8 @@ mod client;
 mod decode;
 mod dns;
 mod error;
+mod hosts;
+mod own_headers;
 mod proxy;
 mod redirect;
 mod retry_after;
@@ -38,6 +42,8 @@ mod tls;
 pub use address::{PrivateGuard, is_public};
 pub use client::Fetcher;
 pub use error::{Disposition, FetchError, Stage};
+pub use hosts::{HostPattern, HostRules, HostSettings, Login, PatternError};
+pub use own_headers::header_refusal;
 pub use proxy::ProxyEnvironment;
 pub use retry_after::retry_after;
 pub use robots::RobotsFetch;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
+use super::hosts::HostRules;
 use super::proxy::{ProxyEnvironment, without_credentials};
 
 /// How resources are fetched; shared by all visits of a process.
@@ -38,6 +39,8 @@ pub struct FetchSettings {
     pub resolver: Resolver,
     /// Whether a name with several addresses is asked at the first of them only, in their order: for a delay per address. Default false.
     pub only_first_address: bool,
+    /// What is said to some hosts only. Default nothing.
+    pub hosts: HostRules,
 }
 
 impl Default for FetchSettings {
@@ -56,6 +59,7 @@ impl Default for FetchSettings {
             insecure: false,
             resolver: Resolver::default(),
             only_first_address: false,
+            hosts: HostRules::default(),
         }
     }
 }
@@ -76,6 +80,7 @@ impl fmt::Debug for FetchSettings {
             .field("insecure", &self.insecure)
             .field("resolver", &self.resolver)
             .field("only_first_address", &self.only_first_address)
+            .field("hosts", &self.hosts)
             .finish()
     }
 }

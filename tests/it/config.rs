@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use pgcrawl::config::{Config, DEFAULT_TOML, FlagValue, KEYS, Layers, Origin, Problem};
+use pgcrawl::config::{Config, DEFAULT_TOML, FlagValue, KEYS, Layers, Origin, Problem, Problems};
+use pgcrawl::fetch::{HostRules, Login};
+use secrecy::ExposeSecret as _;
 
 fn variables(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs
@@ -312,4 +314,114 @@ fn a_direct_url_needs_the_poolers_beside_it_and_neither_is_shown() {
         .find(|key| key.path() == "database.direct_url")
         .unwrap();
     assert!(!key.show(&loaded.config).to_string().contains("hunter2"));
+}
+
+/// The settings that a file of entries makes for a URL, as they would be sent.
+fn host_rules(text: &str, variables: &[(&str, &str)]) -> Result<HostRules, Problems> {
+    let variables = variables_map(variables);
+    let file = Path::new("pgcrawl.toml");
+    let loaded = Layers::new().toml(file, text).finish()?;
+    loaded
+        .config
+        .host_rules(&|name| variables.get(name).cloned())
+}
+
+fn variables_map(pairs: &[(&str, &str)]) -> std::collections::HashMap<String, String> {
+    variables(pairs).into_iter().collect()
+}
+
+#[test]
+fn an_entry_of_hosts_holds_for_its_host_with_its_secrets_from_where_they_stand() {
+    let folder = tempfile::tempdir().unwrap();
+    let password = folder.path().join("p");
+    std::fs::write(&password, "hunter2\n").unwrap();
+    let text = format!(
+        "[[hosts]]\nhost = [\"a.example\", \"*.b.example\"]\nheaders = {{ X-Api-Key = \"env:API_KEY\" }}\n\
+         username = \"me\"\npassword = \"file:{}\"\n\n[[hosts]]\nhost = \"c.example\"\nbearer = \"env:TOKEN\"\n",
+        password.display()
+    );
+    let rules = host_rules(&text, &[("API_KEY", "sesame"), ("TOKEN", "t0ken")]).unwrap();
+    let of = |url: &str| rules.of(&url.parse().unwrap());
+    let both = of("https://x.b.example/").unwrap();
+    assert_eq!(both.headers["x-api-key"], "sesame");
+    let Some(Login::Basic { username, password }) = &both.login else {
+        panic!("{both:?}")
+    };
+    assert_eq!(
+        (username.as_str(), password.expose_secret()),
+        ("me", "hunter2")
+    );
+    let Some(Login::Bearer(token)) = &of("https://c.example/").unwrap().login else {
+        panic!("{rules:?}")
+    };
+    assert_eq!(token.expose_secret(), "t0ken");
+    assert!(of("https://d.example/").is_none());
+}
+
+#[test]
+fn every_secret_that_is_missing_is_told_with_its_line() {
+    let text = "[[hosts]]\nhost = \"a.example\"\nbearer = \"env:TOKEN\"\n\
+                headers = { X-A = \"env:A\", X-B = \"file:/no/such\" }\n\
+                [[hosts]]\nhost = \"b.example\"\nusername = \"me\"\npassword = \"env:P\"\n";
+    let Problems(found) = host_rules(text, &[]).unwrap_err();
+    let told: Vec<String> = found.iter().map(ToString::to_string).collect();
+    let place = |line: usize| format!("pgcrawl.toml:{line}: hosts.");
+    assert_eq!(told.len(), 4, "{told:?}");
+    for (told, (line, what)) in told.iter().zip([
+        (1, "A is not set"),
+        (1, "/no/such"),
+        (1, "TOKEN is not set"),
+        (5, "P is not set"),
+    ]) {
+        assert!(
+            told.starts_with(&place(line)) && told.contains(what),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn complaints_about_hosts_come_all_at_once_with_their_lines_and_without_secrets() {
+    let found = complaints(
+        "[[hosts]]\nhost = \"https://me:hunter2@a.example\"\nbaerer = \"hunter2\"\n\
+         [[hosts]]\nheaders = { Host = \"hunter2\", \"X Y\" = \"hunter2\" }\n\
+         [[hosts]]\nhost = \"*.co.uk\"\nbearer = 3\n\
+         [[hosts]]\nhost = \"b.example\"\nusername = \"me\"\n\
+         [[hosts]]\nhost = \"b.example\"\nusername = \"m:e\"\npassword = \"\"\nbearer = \"hunter2\"\n",
+    );
+    let told: Vec<String> = found.iter().map(ToString::to_string).collect();
+    assert!(!format!("{found:?}").contains("hunter2"), "{found:?}");
+    for (line, what) in [
+        (2, "no user name or password"),
+        (3, "unknown key `baerer`"),
+        (5, "Host cannot be set"),
+        (5, "\"X Y\" is no name"),
+        (4, "has no host"),
+        (7, "public suffix"),
+        (8, "hosts.bearer"),
+        (9, "go together"),
+        (12, "b.example has an entry already"),
+        (12, "more than one login"),
+        (12, "colons"),
+    ] {
+        let place = format!("pgcrawl.toml:{line}: ");
+        assert!(
+            told.iter()
+                .any(|told| told.starts_with(&place) && told.contains(what)),
+            "{line} {what}: {told:#?}"
+        );
+    }
+    let hint = |line: usize| {
+        let place = Some(format!("pgcrawl.toml:{line}"));
+        found
+            .iter()
+            .find(|problem| problem.place == place)
+            .and_then(|problem| problem.hint.clone())
+    };
+    assert_eq!(hint(3).as_deref(), Some("did you mean `bearer`?"));
+    let found = complaints("[hosts]\nhost = \"a.example\"\n[[host]]\n");
+    assert_eq!(
+        found[0].hint.as_deref(),
+        Some("write [[hosts]], once for each host")
+    );
 }

@@ -18,6 +18,7 @@ use crate::support::site::{RawListener, Site, Then, endless};
 
 mod addresses;
 mod command;
+mod hosts;
 mod proxies;
 mod robots;
 mod tls;

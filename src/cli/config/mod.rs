@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{Context, Exit, database, output};
-use crate::config::{FlagValue, KEYS};
+use crate::config::{FlagValue, KEYS, Origin};
 
 mod agreed;
 
@@ -103,11 +103,18 @@ fn as_toml(context: &Context) -> String {
             context.loaded.origin(&key.path())
         ));
     }
+    for entry in &context.loaded.config.hosts {
+        let origin = entry.origin.as_ref().unwrap_or(&Origin::Default);
+        text.push_str(&format!("\n{:<48}# {origin}\n", "[[hosts]]"));
+        for (name, value) in entry.show() {
+            text.push_str(&format!("{name} = {value}\n"));
+        }
+    }
     text
 }
 
 fn as_json(context: &Context) -> anyhow::Result<String> {
-    let entries: serde_json::Map<String, serde_json::Value> = KEYS
+    let mut entries: serde_json::Map<String, serde_json::Value> = KEYS
         .iter()
         .map(|key| {
             let origin = context.loaded.origin(&key.path()).to_string();
@@ -115,5 +122,19 @@ fn as_json(context: &Context) -> anyhow::Result<String> {
             (key.path(), value)
         })
         .collect();
+    for (number, entry) in context.loaded.config.hosts.iter().enumerate() {
+        let values: serde_json::Map<String, serde_json::Value> = entry
+            .show()
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), json!(value)))
+            .collect();
+        let origin = entry
+            .origin
+            .as_ref()
+            .unwrap_or(&Origin::Default)
+            .to_string();
+        let value = json!({ "value": values, "origin": origin, "shared": false });
+        entries.insert(format!("hosts.{number}"), value);
+    }
     Ok(serde_json::to_string_pretty(&entries)? + "\n")
 }

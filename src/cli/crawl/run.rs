@@ -199,7 +199,8 @@ impl Member<'_> {
             PrivateGuard::new(move |host| rules.names(host))
         };
         let environment = ProxyEnvironment::read(|name| std::env::var(name).ok());
-        let fetcher = Fetcher::new(config.fetch_settings(environment), guard)?;
+        let hosts = config.host_rules(&|name| std::env::var(name).ok())?;
+        let fetcher = Fetcher::new(config.fetch_settings(environment, hosts), guard)?;
         let frontier = config.frontier_settings(terms.version);
         let mut settings = config.crawl_settings();
         settings.until = self.until;
