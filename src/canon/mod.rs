@@ -74,6 +74,11 @@ pub enum CanonError {
         /// Its length in characters, without the root's dot.
         chars: usize,
     },
+    /// An operator's URL has a user name or password in it, which would be lost. The text is not repeated.
+    #[error(
+        "a URL holds no user name and password here: they belong in [[hosts]] of the configuration file"
+    )]
+    Userinfo,
     /// The text has more parts than a host key has.
     #[error("{text:?} is not scheme, host and port alone")]
     NotAHost {
@@ -85,9 +90,20 @@ pub enum CanonError {
 impl CanonError {
     fn invalid(text: &str, source: url::ParseError) -> CanonError {
         CanonError::Invalid {
-            text: shown(text),
+            text: shown(&without_login(text)),
             source,
         }
+    }
+}
+
+/// A text that may be a URL, with `***` for a user name and password in it: for messages, which go to logs.
+pub(crate) fn without_login(text: &str) -> Cow<'_, str> {
+    let start = text.find("//").map_or(0, |slashes| slashes + 2);
+    let end = text[start..].find(['/', '?', '#']);
+    let end = end.map_or(text.len(), |length| start + length);
+    match text[start..end].rfind('@') {
+        Some(at) => Cow::Owned(format!("{}***{}", &text[..start], &text[start + at..])),
+        None => Cow::Borrowed(text),
     }
 }
 
@@ -125,16 +141,22 @@ impl PageUrl {
     /// `example.org:8080/x` is a host and a port, `mailto:someone` is another scheme.
     ///
     /// # Errors
-    /// [`CanonError`] if no http or https URL comes of it, or its host is too long.
+    /// [`CanonError`] if no http or https URL comes of it, its host is too long, or there is a user name or password in it: a page's link
+    /// loses those without a word, an operator meant something by them.
     pub fn seed(text: &str) -> Result<PageUrl, CanonError> {
         let text = text.trim();
         if text.is_empty() {
             return Err(CanonError::Empty);
         }
-        match rules::typed_scheme(text) {
-            Some(_) => PageUrl::parse(text),
-            None => PageUrl::parse(&format!("https://{}", text.trim_start_matches('/'))),
+        let text = match rules::typed_scheme(text) {
+            Some(_) => Cow::Borrowed(text),
+            None => Cow::Owned(format!("https://{}", text.trim_start_matches('/'))),
+        };
+        let url = Url::parse(&text).map_err(|source| CanonError::invalid(&text, source))?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(CanonError::Userinfo);
         }
+        PageUrl::from_url(url)
     }
 
     /// Takes a parsed URL; its fragment and userinfo are dropped.

@@ -13,7 +13,7 @@ use std::vec;
 
 use tokio::sync::mpsc;
 
-use crate::canon::PageUrl;
+use crate::canon::{self, CanonError, PageUrl};
 
 /// Seeds of one batch: large enough for one statement to be worth its trip, small enough to hold a few.
 pub const BATCH: usize = 1_000;
@@ -75,6 +75,9 @@ pub enum SeedError {
         /// Why it is no URL.
         message: String,
     },
+    /// The argument is a URL with a user name or password in it.
+    #[error(transparent)]
+    Login(CanonError),
     /// The file cannot be read.
     #[error("cannot read {file}")]
     Read {
@@ -103,6 +106,9 @@ impl SeedError {
         match self {
             SeedError::NoFile(_) => Some("if a URL is meant, write its scheme: https://…"),
             SeedError::Folder(_) => Some("name a file in it"),
+            SeedError::Login(_) => Some(
+                "an entry with host, username and password; the password may be env:NAME or file:/path",
+            ),
             SeedError::NoUrl { .. } | SeedError::Read { .. } => None,
             SeedError::Empty(_) | SeedError::AllBad { .. } => {
                 Some("one URL a line; lines that start with # are comments")
@@ -133,9 +139,13 @@ impl Source {
             _ if path.exists() => Ok(Source::File(path.to_owned())),
             Some(text) if !looks_like_a_path(text) => {
                 let seed = PageUrl::seed(text);
-                seed.map(Source::Url).map_err(|error| SeedError::NoUrl {
-                    argument: shown(),
-                    message: error.to_string(),
+                seed.map(Source::Url).map_err(|error| match error {
+                    // As typed it holds a password.
+                    CanonError::Userinfo => SeedError::Login(error),
+                    error => SeedError::NoUrl {
+                        argument: canon::without_login(text).into_owned(),
+                        message: error.to_string(),
+                    },
                 })
             }
             _ => Err(SeedError::NoFile(shown())),

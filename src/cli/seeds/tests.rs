@@ -123,6 +123,24 @@ fn a_wrong_file_does_not_flood_the_screen() {
 }
 
 #[test]
+fn a_login_in_a_seed_is_refused_with_the_place_where_it_belongs_and_never_repeated() {
+    let error = source("https://me:hunter2@example.org/").unwrap_err();
+    assert!(error.to_string().contains("[[hosts]]"), "{error}");
+    assert!(error.hint().unwrap().contains("password"));
+    let found =
+        read(b"https://me:hunter2@example.org/\nhttps://me@example.org/\nexample.org\n").unwrap();
+    assert_eq!(found.1.len(), 2);
+    let odd = source("https://me:hunter2@exa mple/").unwrap_err();
+    for told in [
+        format!("{error:?} {error}"),
+        format!("{:?}", found.1),
+        format!("{odd:?} {odd}"),
+    ] {
+        assert!(!told.contains("hunter2"), "{told}");
+    }
+}
+
+#[test]
 fn an_argument_is_a_file_a_url_or_a_mistake_that_is_named() {
     let existing = file(b"https://example.org/\n");
     assert!(matches!(
