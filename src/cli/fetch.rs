@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::flags::FetchFlags;
 use super::output::WithHint as _;
-use super::{Context, Exit, output};
+use super::{Context, Exit, output, sessions};
 use crate::canon::{HrefCache, PageUrl};
 use crate::config::{Config, FlagValue};
 use crate::exchange::{Exchange, Truncated, text};
@@ -106,8 +106,7 @@ impl FetchArgs {
 fn fetcher(config: &Config, url: &PageUrl) -> anyhow::Result<Fetcher> {
     let named = url.host().host().to_owned();
     let environment = ProxyEnvironment::read(|name| std::env::var(name).ok());
-    let hosts = config.host_rules(&|name| std::env::var(name).ok())?;
-    let settings = config.fetch_settings(environment, hosts);
+    let settings = config.fetch_settings(environment, sessions(config)?);
     let guard = PrivateGuard::new(move |host| host == named);
     Ok(Fetcher::new(settings, guard)?)
 }

@@ -116,6 +116,30 @@ pub struct FetchFlags {
     #[arg(long, help_heading = "Requests")]
     pub allow_private: bool,
 
+    /// Header of each request to all hosts, as 'Name: value'; repeatable
+    ///
+    /// A value may be env:NAME or file:/path. Takes the place of what the file has. Logins and cookies belong to a host: see
+    /// [[hosts]] in config/default.toml. Key fetch.headers, default none.
+    #[arg(
+        long = "header",
+        value_name = "HEADER",
+        help_heading = "Requests",
+        hide_short_help = true
+    )]
+    pub header: Vec<String>,
+
+    /// File of cookies to bring along
+    ///
+    /// In Netscape's form, as a browser's extension or curl -c writes it. Each is shown to its own host only. Key
+    /// fetch.cookie_file, default none.
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Requests",
+        hide_short_help = true
+    )]
+    pub cookies: Option<String>,
+
     /// Leave certificates unchecked
     ///
     /// Key fetch.insecure, default false.
@@ -171,6 +195,8 @@ impl FetchFlags {
                 "true",
             ),
             switch("--insecure", "fetch.insecure", self.insecure, "true"),
+            text("--cookies", "fetch.cookie_file", &self.cookies),
+            headers(&self.header),
         ];
         all.into_iter().flatten().collect()
     }
@@ -180,6 +206,13 @@ fn text(flag: &'static str, key: &'static str, value: &Option<String>) -> Option
     value
         .as_ref()
         .map(|value| FlagValue::new(flag, key, value.as_str()))
+}
+
+/// The headers as a list of lines, which the key takes as well as a table.
+fn headers(lines: &[String]) -> Option<FlagValue> {
+    let list: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let text = toml::Value::from(list).to_string();
+    (!lines.is_empty()).then(|| FlagValue::new("--header", "fetch.headers", text))
 }
 
 fn switch(
@@ -221,6 +254,8 @@ mod tests {
                 proxy: set("http://proxy.example:3128"),
                 allow_private: true,
                 insecure: true,
+                header: vec!["Accept-Language: de".into(), "X-A: env:A".into()],
+                cookies: set("cookies.txt"),
             },
             grace: set("5s"),
         };
@@ -236,6 +271,6 @@ mod tests {
             );
             assert_eq!(loaded.origin(value.key).to_string(), value.flag);
         }
-        assert_eq!(values.len(), 17);
+        assert_eq!(values.len(), 19);
     }
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 
-use crate::config::{FlagValue, Layers, Loaded};
+use crate::config::{FlagValue, Layers, Loaded, Problems, Sessions};
 
 pub mod bench;
 pub mod config;
@@ -172,7 +172,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
     };
     if cli.command.makes_requests() {
         // A secret that is missing is told before anything has begun.
-        loaded.config.host_rules(&|name| std::env::var(name).ok())?;
+        sessions(&loaded.config)?;
     }
     logging::start(&loaded.config.log);
     for warning in &loaded.warnings {
@@ -189,6 +189,15 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
     // A read of standard input cannot be cancelled; waiting for it would keep a finished process alive.
     runtime.shutdown_background();
     ended
+}
+
+/// Looks up what requests are to carry, secrets from the environment and from files included.
+fn sessions(config: &crate::config::Config) -> Result<Sessions, Problems> {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = now.map_or(0, |since| {
+        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+    });
+    config.sessions(&|name| std::env::var(name).ok(), now)
 }
 
 /// Returns the environment; what is not UTF-8 is none of our variables.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytesize::ByteSize;
+use http::header;
 use humantime::format_duration as human;
 use secrecy::{ExposeSecret, SecretString};
 use tracing::level_filters::LevelFilter;
@@ -356,6 +357,13 @@ fn relations(complaints: &mut Complaints<'_>, config: &Config) {
 
 /// URLs and directives that would only fail much later.
 fn addresses(complaints: &mut Complaints<'_>, config: &Config) {
+    let has = |name| config.fetch.headers.has(&name);
+    complaints.unless(
+        !has(header::AUTHORIZATION) && !has(header::COOKIE),
+        "fetch.headers",
+        "a login or a cookie would be told to every host",
+        "set it for its host in [[hosts]], or bring cookies along with fetch.cookie_file",
+    );
     complaints.unless(
         has_scheme(config.database.url.as_ref(), &["postgres", "postgresql"]),
         "database.url",

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use secrecy::ExposeSecret;
 
-use super::Config;
+use super::{Config, Sessions};
 use crate::crawl::CrawlSettings;
 use crate::db::DbSettings;
-use crate::fetch::{FetchSettings, HostRules, ProxyEnvironment};
+use crate::fetch::{FetchSettings, ProxyEnvironment};
 use crate::frontier::FrontierSettings;
 use crate::schedule::RetrySettings;
 use crate::scope::TrapLimits;
@@ -23,11 +23,11 @@ impl Config {
         }
     }
 
-    /// Returns how resources are fetched; `hosts` is what [`Config::host_rules`] returns.
+    /// Returns how resources are fetched; `sessions` is what [`Config::sessions`] returns.
     pub fn fetch_settings(
         &self,
         proxy_environment: ProxyEnvironment,
-        hosts: HostRules,
+        sessions: Sessions,
     ) -> FetchSettings {
         let fetch = &self.fetch;
         FetchSettings {
@@ -45,7 +45,10 @@ impl Config {
             insecure: fetch.insecure,
             resolver: fetch.resolver.clone(),
             only_first_address: !self.politeness.ip_delay.is_zero(),
-            hosts,
+            headers: sessions.headers,
+            keep_cookies: fetch.cookies,
+            cookies: sessions.cookies.into(),
+            hosts: sessions.hosts,
             ..FetchSettings::default()
         }
     }
@@ -145,7 +148,7 @@ mod tests {
     fn defaults_are_those_of_the_modules_that_own_them() {
         let config = Config::default();
         assert_eq!(config.trap_limits(), TrapLimits::default());
-        let fetch = config.fetch_settings(ProxyEnvironment::default(), HostRules::default());
+        let fetch = config.fetch_settings(ProxyEnvironment::default(), Sessions::default());
         assert_eq!(
             format!("{fetch:?}"),
             format!("{:?}", FetchSettings::default())

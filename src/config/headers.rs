@@ -1,4 +1,4 @@
-//! A table of request headers.
+//! Request headers: a table of them, or lines like `Name: value` as the flag has them.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
@@ -70,15 +70,33 @@ fn entry(name: &str, found: &DeValue<'_>) -> Result<(HeaderName, Secret), String
     Ok((header, secret))
 }
 
+/// A header as HTTP writes it: `Name: value`.
+fn line(found: &DeValue<'_>) -> Result<(HeaderName, Secret), String> {
+    let text = found.as_str().unwrap_or_default();
+    match text.split_once(':') {
+        Some((name, value)) => entry(name.trim(), &DeValue::String(value.trim().into())),
+        // What follows the name may be a secret.
+        None => Err(format!(
+            "\"{}\" is no header: write \"Name: value\"",
+            text.split_whitespace().next().unwrap_or_default()
+        )),
+    }
+}
+
 impl Setting for Headers {
     fn read(found: &DeValue<'_>) -> Result<Self, String> {
-        let Some(table) = found.as_table() else {
-            return setting::expected("a table like { Accept-Language = \"de\" }", found);
+        let all: Vec<_> = match (found.as_table(), found.as_array()) {
+            (Some(table), _) => table
+                .iter()
+                .map(|(name, found)| entry(name.get_ref(), found.get_ref()))
+                .collect(),
+            (_, Some(lines)) => lines.iter().map(|found| line(found.get_ref())).collect(),
+            _ => return setting::expected("a table like { Accept-Language = \"de\" }", found),
         };
         let mut headers: Vec<(HeaderName, Secret)> = Vec::new();
         let mut wrong = Vec::new();
-        for (name, found) in table {
-            match entry(name.get_ref(), found.get_ref()) {
+        for read in all {
+            match read {
                 Ok((name, _)) if headers.iter().any(|(known, _)| *known == name) => {
                     wrong.push(format!("{name} is there twice"));
                 }

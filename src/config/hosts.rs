@@ -14,7 +14,7 @@ use toml::de::DeValue;
 use super::headers::Headers;
 use super::secret::{Secret, Variables};
 use super::{Config, Origin, Problem, Problems, Setting, nearest, setting};
-use crate::fetch::{HostPattern, HostRules, HostSettings, Login};
+use crate::fetch::{HostPattern, HostRules, HostSettings, KeepCookies, Login};
 
 /// The table of the file.
 pub(super) const HOSTS: &str = "hosts";
@@ -32,6 +32,8 @@ pub struct HostEntry {
     pub password: Option<Secret>,
     /// A bearer token (RFC 6750).
     pub bearer: Option<Secret>,
+    /// Whether a jar is kept for them, whatever `fetch.cookies` says of others.
+    pub cookies: Option<bool>,
     /// Where it stands.
     pub origin: Option<Origin>,
 }
@@ -59,7 +61,7 @@ macro_rules! host_keys {
 
 /// The keys of an entry, in the order in which they are shown.
 const HOST_KEYS: &[HostKey] = host_keys! {
-    host headers username password bearer
+    host headers username password bearer cookies
 };
 
 impl Setting for HostList {
@@ -202,6 +204,10 @@ impl HostEntry {
             hosts: self.host.0.clone(),
             headers,
             login,
+            cookies: self.cookies.map(|keeps| match keeps {
+                true => KeepCookies::Host,
+                false => KeepCookies::Off,
+            }),
         })
     }
 }

@@ -59,6 +59,9 @@ pub const KEYS: &[Key] = keys! {
     shared  fetch.allow_private
     machine fetch.insecure
     machine fetch.resolver
+    machine fetch.headers
+    machine fetch.cookies
+    machine fetch.cookie_file
     shared  retry.waits
     shared  retry.dns_waits
     shared  retry.jitter

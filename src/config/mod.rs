@@ -14,7 +14,7 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use secrecy::SecretString;
 
-use crate::fetch::Resolver;
+use crate::fetch::{KeepCookies, Resolver};
 use crate::scope::ScopeKind;
 
 mod agreed;
@@ -27,6 +27,7 @@ mod keys;
 mod layers;
 mod problem;
 mod secret;
+mod sessions;
 mod setting;
 
 pub use agreed::{AgreementError, Difference, judge};
@@ -37,6 +38,7 @@ pub use keys::{KEYS, Key};
 pub use layers::{FILE_NAME, FlagValue, Layers, Loaded, Origin};
 pub use problem::{Problem, Problems, nearest};
 pub use secret::{Secret, Variables};
+pub use sessions::Sessions;
 pub use setting::Setting;
 
 /// `config/default.toml`: every key with its default, its unit and a comment.
@@ -133,6 +135,12 @@ pub struct Fetch {
     pub insecure: bool,
     /// Who looks names up.
     pub resolver: Resolver,
+    /// Headers of each request, besides our own.
+    pub headers: Headers,
+    /// Whether hosts keep cookies with us from one visit to the next.
+    pub cookies: KeepCookies,
+    /// Cookies to bring along, in Netscape's form.
+    pub cookie_file: Option<PathBuf>,
 }
 
 /// What happens after a failure.
@@ -292,6 +300,9 @@ impl Default for Fetch {
             allow_private: false,
             insecure: false,
             resolver: Resolver::Hickory,
+            headers: Headers::default(),
+            cookies: KeepCookies::Off,
+            cookie_file: None,
         }
     }
 }

@@ -10,7 +10,7 @@ use toml::de::DeValue;
 use url::Url;
 
 use super::LogFormat;
-use crate::fetch::Resolver;
+use crate::fetch::{KeepCookies, Resolver};
 use crate::scope::ScopeKind;
 
 /// The word for "not set", since TOML has none.
@@ -302,6 +302,7 @@ macro_rules! words {
 }
 
 words!(LogFormat, "text" => Text, "json" => Json);
+words!(KeepCookies, "off" => Off, "host" => Host);
 
 #[cfg(test)]
 mod tests {

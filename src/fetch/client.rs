@@ -11,11 +11,13 @@ use url::Url;
 
 use super::address::PrivateGuard;
 use super::body::{self, Deadline, Wire};
+use super::cookies::{Cookies, VisitCookies};
 use super::decode::{self, Decoded};
 use super::dns::{Guarded, Lookup};
 use super::error::{self, FetchError};
+use super::hosts::HostSettings;
 use super::proxy::{Routes, Upstream};
-use super::redirect::{self, Jar, MOST_HOPS, Trail};
+use super::redirect::{self, MOST_HOPS, Trail};
 use super::reuse::{Fresh, MarkFresh};
 use super::settings::{FetchOptions, FetchSettings};
 use super::tls;
@@ -43,6 +45,7 @@ struct Inner {
     settings: FetchSettings,
     guard: PrivateGuard,
     names: Guarded,
+    cookies: Cookies,
     direct: reqwest::Client,
     routes: Routes,
     /// By the indices of `routes`.
@@ -87,6 +90,7 @@ impl Fetcher {
             .collect::<Result<_, FetchError>>()?;
         Ok(Fetcher {
             inner: Arc::new(Inner {
+                cookies: Cookies::new(&settings.cookies),
                 settings,
                 guard,
                 names,
@@ -143,15 +147,17 @@ impl Fetcher {
         let deadline = Deadline::start(&self.inner.settings, options);
         let cap = usize::try_from(self.inner.settings.max_body_bytes).unwrap_or(usize::MAX);
         let (mut at, mut hops) = (url.clone(), 0);
-        let (mut jar, mut trail) = (Jar::default(), Trail::new(url.as_url()));
+        let mut cookies = self.cookies();
+        let mut trail = Trail::default();
         loop {
-            let cookie = jar.header();
+            let cookie = self.cookie(&cookies, at.as_url());
+            trail.add(at.as_url(), cookie);
             let answer = self
-                .request(at.as_url(), cookie, &deadline, options.wanted, cap)
+                .request(at.as_url(), &mut cookies, &deadline, options.wanted, cap)
                 .await?;
             if let Some(next) = redirect::to_itself(url, &at, answer.status, &answer.headers) {
-                jar.take(&answer.headers);
-                if hops == MOST_HOPS || trail.closes(next.as_url(), jar.header()) {
+                let cookie = self.cookie(&cookies, next.as_url());
+                if hops == MOST_HOPS || trail.has(next.as_url(), cookie.as_ref()) {
                     return Err(FetchError::RedirectLoop { hops });
                 }
                 // A hop is a request to the same host like any other.
@@ -178,11 +184,21 @@ impl Fetcher {
         }
     }
 
+    /// The cookies that a visit begins with.
+    pub(super) fn cookies(&self) -> VisitCookies {
+        VisitCookies::new(&self.inner.cookies)
+    }
+
+    fn cookie(&self, cookies: &VisitCookies, url: &Url) -> Option<HeaderValue> {
+        let said = self.inner.settings.hosts.said_to(url);
+        cookies.header(url, said.and_then(HostSettings::cookie))
+    }
+
     /// Makes one request and reads its answer, `cap` bytes of it at most.
     pub(super) async fn request(
         &self,
         url: &Url,
-        cookie: Option<HeaderValue>,
+        cookies: &mut VisitCookies,
         deadline: &Deadline,
         wanted: fn(Option<&str>) -> bool,
         cap: usize,
@@ -193,6 +209,7 @@ impl Fetcher {
             Some((label, client)) => (Some(label), client),
             None => (None, &inner.direct),
         };
+        let cookie = self.cookie(cookies, url);
         let mut response = self.headers(client, proxy, url, cookie, deadline).await?;
         let status = response.status().as_u16();
         if let (407, Some(label)) = (status, proxy) {
@@ -208,6 +225,9 @@ impl Fetcher {
         } else {
             response.remote_addr().map(|peer| peer.ip())
         };
+        let entry = inner.settings.hosts.of(url);
+        let keep = entry.and_then(|entry| entry.cookies);
+        cookies.take(url, &headers, keep.unwrap_or(inner.settings.keep_cookies));
         let wire = if wanted(media_type(&headers).as_deref()) {
             body::read(&mut response, cap, deadline).await?
         } else {
@@ -248,8 +268,10 @@ impl Fetcher {
     ) -> Result<reqwest::Response, FetchError> {
         let mut second = false;
         loop {
-            let request = client.get(url.clone());
-            let mut request = self.inner.settings.hosts.dress(request, url);
+            let mut request = client.get(url.clone());
+            if let Some(said) = self.inner.settings.hosts.said_to(url) {
+                request = said.dress(request);
+            }
             if let Some(cookie) = cookie.clone() {
                 request = request.header(COOKIE, cookie);
             }
@@ -310,6 +332,7 @@ fn build(
     };
     let mut defaults = HeaderMap::new();
     defaults.insert(ACCEPT, header("accept", &settings.accept)?);
+    defaults.extend(settings.headers.clone());
     defaults.insert(ACCEPT_ENCODING, CODINGS);
     let mut builder = reqwest::Client::builder()
         .user_agent(header("user_agent", &settings.user_agent)?)

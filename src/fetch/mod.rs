@@ -13,6 +13,7 @@
 //!   here, since nobody above could tell the two apart ([`PageUrl::digest`]).
 //! - **Private addresses** are refused before each request and each hop: names when they resolve,
 //!   IP literals before that ([`PrivateGuard`]).
+//! - **Cookies** last for a visit, or in a host's jar where the operator wants that ([`KeepCookies`]).
 //! - **Headers and logins of a host** are looked up for each request by its URL and never carried
 //!   along ([`HostRules`]).
 //! - **Proxies** come from one flag or from the environment, read by us; robots.txt takes the same
@@ -26,6 +27,7 @@
 mod address;
 mod body;
 mod client;
+mod cookies;
 mod decode;
 mod dns;
 mod error;
@@ -41,6 +43,7 @@ mod tls;
 
 pub use address::{PrivateGuard, is_public};
 pub use client::Fetcher;
+pub use cookies::{Cookie, CookieFile, KeepCookies};
 pub use error::{Disposition, FetchError, Stage};
 pub use hosts::{HostPattern, HostRules, HostSettings, Login, PatternError};
 pub use own_headers::header_refusal;

@@ -54,9 +54,16 @@ impl Fetcher {
     ) -> RobotsFetch {
         let options = FetchOptions {
             budget,
+            pause,
             ..FetchOptions::default()
         };
-        let deadline = Deadline::start(self.settings(), &options);
+        self.fetch_robots_with(host, &options).await
+    }
+
+    /// The same, with leave for each redirect as the options have it.
+    pub async fn fetch_robots_with(&self, host: &HostKey, options: &FetchOptions) -> RobotsFetch {
+        let deadline = Deadline::start(self.settings(), options);
+        let mut cookies = self.cookies();
         let mut found = RobotsFetch {
             status: None,
             body: Bytes::new(),
@@ -71,22 +78,16 @@ impl Fetcher {
             let asked = self
                 .request(
                     &found.final_url,
-                    None,
+                    &mut cookies,
                     &deadline,
-                    options.wanted,
+                    |_| true,
                     MOST_BYTES,
                 )
                 .await;
             found.ended = Boottime::now();
             let answer = match asked {
                 Ok(answer) => answer,
-                Err(error) => {
-                    return RobotsFetch {
-                        status: None,
-                        error: Some(error),
-                        ..found
-                    };
-                }
+                Err(error) => return without(found, error),
             };
             found.status = Some(answer.status);
             found.retry_after = retry_after(&answer.headers, SystemTime::now());
@@ -98,11 +99,7 @@ impl Fetcher {
             match target {
                 None => {
                     if let Some(error) = cut(&answer, &deadline) {
-                        return RobotsFetch {
-                            status: None,
-                            error: Some(error),
-                            ..found
-                        };
+                        return without(found, error);
                     }
                     return RobotsFetch {
                         body: answer.body,
@@ -120,18 +117,23 @@ impl Fetcher {
                     let next = url.origin();
                     if !hosts.contains(&next) {
                         hosts.push(next);
-                    } else if let Err(error) = deadline.pause(pause).await {
-                        return RobotsFetch {
-                            status: None,
-                            error: Some(error),
-                            ..found
-                        };
+                    } else if let Err(error) = deadline.pause(options.pause).await {
+                        return without(found, error);
                     }
                     found.hops += 1;
                     found.final_url = url;
                 }
             }
         }
+    }
+}
+
+/// There is no answer, for this reason.
+fn without(found: RobotsFetch, error: FetchError) -> RobotsFetch {
+    RobotsFetch {
+        status: None,
+        error: Some(error),
+        ..found
     }
 }
 

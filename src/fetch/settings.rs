@@ -3,8 +3,12 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use http::HeaderMap;
+
+use super::cookies::{Cookie, KeepCookies};
 use super::hosts::HostRules;
 use super::proxy::{ProxyEnvironment, without_credentials};
 
@@ -39,6 +43,12 @@ pub struct FetchSettings {
     pub resolver: Resolver,
     /// Whether a name with several addresses is asked at the first of them only, in their order: for a delay per address. Default false.
     pub only_first_address: bool,
+    /// Headers of each request, besides our own. Default none.
+    pub headers: HeaderMap,
+    /// Whether hosts keep cookies with us. Default off.
+    pub keep_cookies: KeepCookies,
+    /// Cookies that the operator brings along. Default none.
+    pub cookies: Arc<[Cookie]>,
     /// What is said to some hosts only. Default nothing.
     pub hosts: HostRules,
 }
@@ -59,13 +69,16 @@ impl Default for FetchSettings {
             insecure: false,
             resolver: Resolver::default(),
             only_first_address: false,
+            headers: HeaderMap::new(),
+            keep_cookies: KeepCookies::Off,
+            cookies: Arc::default(),
             hosts: HostRules::default(),
         }
     }
 }
 
 impl fmt::Debug for FetchSettings {
-    /// Leaves out the proxy's credentials.
+    /// Leaves out the proxy's credentials and other secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FetchSettings")
             .field("user_agent", &self.user_agent)
@@ -80,6 +93,9 @@ impl fmt::Debug for FetchSettings {
             .field("insecure", &self.insecure)
             .field("resolver", &self.resolver)
             .field("only_first_address", &self.only_first_address)
+            .field("headers", &self.headers)
+            .field("keep_cookies", &self.keep_cookies)
+            .field("cookies", &self.cookies)
             .field("hosts", &self.hosts)
             .finish()
     }

@@ -143,6 +143,11 @@ fn values_that_do_not_go_together_are_refused() {
         ("[fetch]\ntotal_timeout = \"0s\"", "fetch.total_timeout"),
         ("[fetch]\nmax_body = \"1B\"", "fetch.max_body"),
         ("[fetch]\nproxy = \"ftp://proxy.example\"", "fetch.proxy"),
+        ("[fetch]\nheaders = { Cookie = \"a=1\" }", "fetch.headers"),
+        (
+            "[fetch]\nheaders = { Authorization = \"x\" }",
+            "fetch.headers",
+        ),
         ("[frontier]\nhold = \"90s\"", "frontier.hold"),
         ("[shutdown]\ngrace = \"3m\"", "shutdown.grace"),
         ("[politeness]\nper_host = 2", "politeness.per_host"),
@@ -356,6 +361,61 @@ fn an_entry_of_hosts_holds_for_its_host_with_its_secrets_from_where_they_stand()
     };
     assert_eq!(token.expose_secret(), "t0ken");
     assert!(of("https://d.example/").is_none());
+}
+
+/// What is wrong with a file when requests are about to be made.
+fn session_complaints(text: &str) -> Vec<String> {
+    let file = Path::new("pgcrawl.toml");
+    let loaded = Layers::new().toml(file, text).finish().unwrap();
+    let Problems(found) = loaded.config.sessions(&|_| None, 1_000).unwrap_err();
+    found.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_cookie_file_is_read_and_its_bad_lines_are_told_with_their_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cookies.txt");
+    let text = format!(
+        "[fetch]\ncookie_file = \"{}\"\ncookies = \"host\"\nheaders = {{ X-A = \"env:A\" }}\n[[hosts]]\nhost = \"a.example\"\nbearer = \"env:B\"\n",
+        path.display()
+    );
+    let bad = "# c\na.example\tFALSE\t/\tFALSE\t0\tn\thunter2\na.example\tFALSE\t/\tFALSE\tsoon\tn\thunter2\nhunter2\n";
+    std::fs::write(&path, bad).unwrap();
+    let told = session_complaints(&text);
+    let place = |line: usize| format!("{}:{line}: ", path.display());
+    assert_eq!(told.len(), 4, "{told:?}");
+    assert!(
+        told[0].contains("fetch.headers: x-a: the variable A"),
+        "{told:?}"
+    );
+    assert!(told[1].contains("hosts.bearer: the variable B"), "{told:?}");
+    assert!(
+        told[2].starts_with(&place(3)) && told[3].starts_with(&place(4)),
+        "{told:?}"
+    );
+    assert!(!told.concat().contains("hunter2"));
+
+    let text = format!("[fetch]\ncookie_file = \"{}\"\n", path.display());
+    std::fs::write(&path, "a.example\tFALSE\t/\tFALSE\t999\tn\tv\n").unwrap();
+    assert!(session_complaints(&text)[0].contains("have run out"));
+    std::fs::remove_file(&path).unwrap();
+    assert!(session_complaints(&text)[0].contains("cannot read the cookie file"));
+}
+
+#[test]
+fn headers_for_all_hosts_are_a_table_in_the_file_and_the_environment() {
+    let file = "[fetch]\nheaders = { Accept-Language = \"de\", X-A = \"env:A\" }\n";
+    let loaded = Layers::new()
+        .toml(Path::new("pgcrawl.toml"), file)
+        .finish()
+        .unwrap();
+    let sessions = loaded.config.sessions(&|_| Some("a".into()), 0).unwrap();
+    assert_eq!(sessions.headers["accept-language"], "de");
+    assert_eq!(sessions.headers["x-a"], "a");
+    let environment = variables(&[("PGCRAWL_FETCH_HEADERS", "{ X-B = \"b\" }")]);
+    let loaded = Layers::new().environment(environment).finish().unwrap();
+    let sessions = loaded.config.sessions(&|_| None, 0).unwrap();
+    assert_eq!(sessions.headers["x-b"], "b");
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod command;
 mod hosts;
 mod proxies;
 mod robots;
+mod sessions;
 mod tls;
 mod wire;
 

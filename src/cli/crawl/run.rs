@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use sqlx::PgPool;
 
-use super::super::Exit;
 use super::super::database::Opened;
 use super::super::output::{self, WithHint};
 use super::super::progress::{Progress, ProgressLine};
 use super::super::seeds::{self, Source};
+use super::super::{Exit, sessions};
 use super::agree::{self, Terms};
 use super::{advice, signals, summary};
 use crate::config::{Config, Loaded};
@@ -199,8 +199,8 @@ impl Member<'_> {
             PrivateGuard::new(move |host| rules.names(host))
         };
         let environment = ProxyEnvironment::read(|name| std::env::var(name).ok());
-        let hosts = config.host_rules(&|name| std::env::var(name).ok())?;
-        let fetcher = Fetcher::new(config.fetch_settings(environment, hosts), guard)?;
+        let sessions = sessions(config)?;
+        let fetcher = Fetcher::new(config.fetch_settings(environment, sessions), guard)?;
         let frontier = config.frontier_settings(terms.version);
         let mut settings = config.crawl_settings();
         settings.until = self.until;

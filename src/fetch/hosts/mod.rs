@@ -1,4 +1,4 @@
-//! What is said to some hosts only: their headers and their logins.
+//! What is said to some hosts only: their headers, logins and cookies.
 //!
 //! The one idea: it is looked up by the URL of each single request, the hops of a visit and of robots.txt included, and never carried
 //! from one request to the next. So nothing leaves its host on a redirect, because nothing is there to be carried along. A host's
@@ -10,11 +10,13 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use http::header::HeaderMap;
+use http::header::{COOKIE, HeaderMap, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
+use super::cookies::KeepCookies;
 pub use pattern::{HostPattern, PatternError};
+pub(super) use pattern::{is_loopback, is_public_suffix};
 
 /// What holds for the hosts of one entry.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +27,8 @@ pub struct HostSettings {
     pub headers: HeaderMap,
     /// What is shown to them as `Authorization`.
     pub login: Option<Login>,
+    /// Whether they keep cookies with us; none: as other hosts do.
+    pub cookies: Option<KeepCookies>,
 }
 
 /// Credentials for a host.
@@ -75,30 +79,17 @@ impl HostRules {
             .max_by_key(|(pattern, _)| pattern.rank())
     }
 
-    /// Adds to a request what its host is to be told.
-    pub(super) fn dress(
-        &self,
-        request: reqwest::RequestBuilder,
-        url: &Url,
-    ) -> reqwest::RequestBuilder {
-        let Some((pattern, settings)) = self.find(url) else {
-            return request;
-        };
-        if settings.is_silent() {
-            return request;
+    /// What the host of a request is to be told, if that may be said on its way.
+    pub(super) fn said_to(&self, url: &Url) -> Option<&HostSettings> {
+        let (pattern, settings) = self.find(url)?;
+        if settings.headers.is_empty() && settings.login.is_none() {
+            return None;
         }
         if !pattern.may_carry_secrets(url) {
             self.keep_back(pattern);
-            return request;
+            return None;
         }
-        let request = request.headers(settings.headers.clone());
-        match &settings.login {
-            Some(Login::Basic { username, password }) => {
-                request.basic_auth(username, Some(password.expose_secret()))
-            }
-            Some(Login::Bearer(token)) => request.bearer_auth(token.expose_secret()),
-            None => request,
-        }
+        Some(settings)
     }
 
     /// Says once a pattern what will else be wondered about.
@@ -117,8 +108,23 @@ impl HostRules {
 }
 
 impl HostSettings {
-    fn is_silent(&self) -> bool {
-        self.headers.is_empty() && self.login.is_none()
+    /// What stands in `Cookie`, beside the cookies of jars.
+    pub(super) fn cookie(&self) -> Option<&HeaderValue> {
+        self.headers.get(COOKIE)
+    }
+
+    /// Adds headers and login to a request.
+    pub(super) fn dress(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+        let mut headers = self.headers.clone();
+        headers.remove(COOKIE);
+        let request = request.headers(headers);
+        match &self.login {
+            Some(Login::Basic { username, password }) => {
+                request.basic_auth(username, Some(password.expose_secret()))
+            }
+            Some(Login::Bearer(token)) => request.bearer_auth(token.expose_secret()),
+            None => request,
+        }
     }
 }
 

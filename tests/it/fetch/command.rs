@@ -158,3 +158,56 @@ async fn an_error_says_what_and_what_to_do() {
     assert!(said.contains("error: tls: "), "{said}");
     assert!(said.contains("hint: --insecure"), "{said}");
 }
+
+#[tokio::test]
+async fn headers_and_cookies_are_brought_along_as_typed_and_secrets_are_not_told() {
+    let site = Site::builder().page("/", PAGE).start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let (token, cookies) = (folder.path().join("token"), folder.path().join("cookies"));
+    std::fs::write(&token, "hunter2\n").unwrap();
+    std::fs::write(&cookies, "127.0.0.1\tFALSE\t/\tFALSE\t0\tid\t1\n").unwrap();
+    let secret = format!("X-Token: file:{}", token.display());
+    let jar = cookies.display().to_string();
+    let flags = [
+        "--header",
+        "Accept-Language: de",
+        "--header",
+        &secret,
+        "--cookies",
+        &jar,
+        "-v",
+    ];
+    let output = run(&[&[&*site.url("/")], &flags[..]].concat()).await;
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    for request in site.requests() {
+        assert_eq!(request.header("accept-language"), "de");
+        assert_eq!(request.header("x-token"), "hunter2");
+        assert_eq!(request.header("cookie"), "id=1");
+    }
+    assert!(!stderr(&output).contains("hunter2"));
+
+    let flags = [
+        "--header",
+        "Host: hunter2",
+        "--header",
+        "nonsense hunter2",
+        "--header",
+        "A: 1",
+        "--header",
+        "a: 2",
+    ];
+    let output = run(&[&[&*site.url("/")], &flags[..]].concat()).await;
+    assert_eq!(output.status.code(), Some(2));
+    let said = stderr(&output);
+    for part in [
+        "--header: Host cannot be set",
+        "\"nonsense\" is no header",
+        "a is there twice",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let output = run(&["http://me:hunter2@127.0.0.1:9/"]).await;
+    assert!(stderr(&output).contains("[[hosts]]"), "{}", stderr(&output));
+    assert!(!said.contains("hunter2") && !stderr(&output).contains("hunter2"));
+    assert_eq!(site.requests().len(), 2);
+}
