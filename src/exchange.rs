@@ -27,8 +27,10 @@ pub struct Exchange {
     pub final_url: Url,
     /// Redirects followed inside this exchange, 0 to 5.
     pub hops: u8,
-    /// The HTTP status code, 100 to 999.
+    /// The HTTP status code, 200 to 999. 304 only where a condition was sent: the body is that of the last visit.
     pub status: u16,
+    /// The version of HTTP that it came in.
+    pub version: http::Version,
     /// All response headers, values as bytes.
     pub headers: HeaderMap,
     /// The body after content coding, cut at the fetcher's cap. As it was sent where `coding` says so.
@@ -60,6 +62,8 @@ pub enum Truncated {
     Time,
     /// Its compressed stream ended early.
     Disconnect,
+    /// It is a part of what the server has (206), though none was asked for.
+    Partial,
     /// Not read at all: its media type is not wanted.
     Unwanted,
 }
@@ -71,6 +75,7 @@ impl Truncated {
             Truncated::Length => "length",
             Truncated::Time => "time",
             Truncated::Disconnect => "disconnect",
+            Truncated::Partial => "partial",
             Truncated::Unwanted => "unwanted",
         }
     }
@@ -104,6 +109,17 @@ impl Coding {
 }
 
 impl Exchange {
+    /// The version of HTTP as a number: `1.1`, `2`.
+    pub fn http_version(&self) -> &'static str {
+        match self.version {
+            http::Version::HTTP_09 => "0.9",
+            http::Version::HTTP_10 => "1.0",
+            http::Version::HTTP_2 => "2",
+            http::Version::HTTP_3 => "3",
+            _ => "1.1",
+        }
+    }
+
     /// Whether the status is one whose `Location` names where the resource is now: 301, 302, 303,
     /// 307 or 308 (RFC 9110 §15.4; 300 and 304 are not).
     pub fn is_redirect(&self) -> bool {

@@ -221,6 +221,7 @@ fn as_json(exchange: &Exchange, page: &Extraction, selected: Option<&[Selected]>
         "final_url": exchange.final_url.as_str(),
         "hops": exchange.hops,
         "http_status": exchange.status,
+        "http_version": exchange.http_version(),
         "redirect_to": exchange.redirect_target(),
         "headers": headers,
         "ip": exchange.ip.map(|ip| ip.to_string()),

@@ -24,6 +24,8 @@ pub mod doctor;
 mod exit;
 pub mod explain;
 pub mod fetch;
+#[cfg(unix)]
+mod files;
 pub mod flags;
 pub mod logging;
 pub mod operate;
@@ -175,6 +177,8 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         sessions(&loaded.config)?;
     }
     logging::start(&loaded.config.log);
+    #[cfg(unix)]
+    files::raise_limit();
     for warning in &loaded.warnings {
         output::warn(&warning.to_string(), warning.hint.as_deref());
     }

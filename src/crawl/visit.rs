@@ -189,6 +189,7 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
         budget: cx.settings.visit_budget,
         wanted: extract::is_wanted,
         pause: delay.max(cx.settings.ip_delay),
+        validators: None,
     };
     let answer = cx.fetcher.fetch(&url, &options).await;
     let ended_at = answer

@@ -62,12 +62,16 @@ impl Markup {
     }
 }
 
-/// The media type that the header names: type and subtype in lower case; the last field that holds one counts, as in
+/// Types by which servers say that they do not know (MIME Sniffing §5.1); `*/*` is none anyway.
+const UNKNOWN: [&str; 2] = ["unknown/unknown", "application/unknown"];
+
+/// The media type that the header names: type and subtype in lower case; none where it says that it does not know; the last field that holds one counts, as in
 /// the Fetch standard. Sloppy fields are read: doubled semicolons, capitals, a blank or comma for a semicolon.
 pub fn media_type(headers: &HeaderMap) -> Option<String> {
     fields(headers)
         .filter_map(|field| essence(&field))
         .next_back()
+        .filter(|name| !UNKNOWN.contains(&name.as_str()))
 }
 
 /// Whether a body of this type is read: HTML, XHTML, XML and text; a missing type may be one of them. Others are cut

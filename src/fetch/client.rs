@@ -4,8 +4,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, COOKIE, HeaderMap, HeaderValue};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_RANGE, COOKIE, HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
+use rustix::process::{Resource, getrlimit};
 use tokio::time::Instant;
 use url::Url;
 
@@ -16,6 +17,7 @@ use super::decode::{self, Decoded};
 use super::dns::{Guarded, Lookup};
 use super::error::{self, FetchError};
 use super::hosts::HostSettings;
+use super::idle::{IDLE_FOR, Places};
 use super::proxy::{Routes, Upstream};
 use super::redirect::{self, MOST_HOPS, Trail};
 use super::reuse::{Fresh, MarkFresh};
@@ -24,6 +26,7 @@ use super::tls;
 use crate::canon::PageUrl;
 use crate::clock::Boottime;
 use crate::exchange::{Coding, Exchange, Truncated, text};
+use crate::extract;
 
 /// What we can decode, the best first.
 const CODINGS: HeaderValue = HeaderValue::from_static("gzip, br, zstd, deflate");
@@ -31,9 +34,11 @@ const CODINGS: HeaderValue = HeaderValue::from_static("gzip, br, zstd, deflate")
 /// Header lines of an answer; hyper's 100 is too few for some content security policies.
 const MOST_HEADERS: usize = 400;
 
-/// Idle connections kept to one host, and for how long: a polite delay is shorter.
+/// The same of HTTP/2, in bytes: as Chrome has it. What hyper takes of HTTP/1.1 is 400 KB.
+const MOST_HEADER_BYTES: u32 = 256 * 1024;
+
+/// Idle connections kept to one host.
 const IDLE_PER_HOST: usize = 4;
-const IDLE_FOR: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// Fetches resources. Clones share connections, names and settings.
 #[derive(Clone)]
@@ -46,15 +51,25 @@ struct Inner {
     guard: PrivateGuard,
     names: Guarded,
     cookies: Cookies,
-    direct: reqwest::Client,
+    direct: Clients,
+    places: Places,
     routes: Routes,
     /// By the indices of `routes`.
-    proxied: Vec<(Arc<str>, reqwest::Client)>,
+    proxied: Vec<(Arc<str>, Clients)>,
+}
+
+/// One way to the web.
+struct Clients {
+    /// Keeps connections.
+    keeping: reqwest::Client,
+    /// Closes them.
+    closing: reqwest::Client,
 }
 
 /// An answer to one request, its body decoded.
 pub(super) struct Answer {
     pub(super) status: u16,
+    version: http::Version,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
     wire_bytes: u64,
@@ -91,6 +106,7 @@ impl Fetcher {
         Ok(Fetcher {
             inner: Arc::new(Inner {
                 cookies: Cookies::new(&settings.cookies),
+                places: Places::new(settings.kept_hosts.min(affordable_hosts())),
                 settings,
                 guard,
                 names,
@@ -128,7 +144,7 @@ impl Fetcher {
         self.route(url).map(|(label, _)| Arc::clone(label))
     }
 
-    fn route(&self, url: &Url) -> Option<&(Arc<str>, reqwest::Client)> {
+    fn route(&self, url: &Url) -> Option<&(Arc<str>, Clients)> {
         let index = self.inner.routes.choose(url)?;
         self.inner.proxied.get(index)
     }
@@ -152,9 +168,24 @@ impl Fetcher {
         loop {
             let cookie = self.cookie(&cookies, at.as_url());
             trail.add(at.as_url(), cookie);
+            let condition = options.validators.as_ref();
+            let condition = condition
+                .and_then(|validators| validators.headers(at.as_url()))
+                .unwrap_or_default();
+            let asked = !condition.is_empty();
             let answer = self
-                .request(at.as_url(), &mut cookies, &deadline, options.wanted, cap)
+                .request(
+                    at.as_url(),
+                    condition,
+                    &mut cookies,
+                    &deadline,
+                    options.wanted,
+                    cap,
+                )
                 .await?;
+            if answer.status == 304 && !asked {
+                return Err(FetchError::UnaskedNotModified);
+            }
             if let Some(next) = redirect::to_itself(url, &at, answer.status, &answer.headers) {
                 let cookie = self.cookie(&cookies, next.as_url());
                 if hops == MOST_HOPS || trail.has(next.as_url(), cookie.as_ref()) {
@@ -171,6 +202,7 @@ impl Fetcher {
                 final_url: at.as_url().clone(),
                 hops,
                 status: answer.status,
+                version: answer.version,
                 headers: answer.headers,
                 body: answer.body,
                 wire_bytes: answer.wire_bytes,
@@ -198,6 +230,7 @@ impl Fetcher {
     pub(super) async fn request(
         &self,
         url: &Url,
+        condition: HeaderMap,
         cookies: &mut VisitCookies,
         deadline: &Deadline,
         wanted: fn(Option<&str>) -> bool,
@@ -205,19 +238,30 @@ impl Fetcher {
     ) -> Result<Answer, FetchError> {
         let inner = &*self.inner;
         inner.guard.judge_literal(url)?;
-        let (proxy, client) = match self.route(url) {
-            Some((label, client)) => (Some(label), client),
+        let (proxy, clients) = match self.route(url) {
+            Some((label, clients)) => (Some(label), clients),
             None => (None, &inner.direct),
         };
-        let cookie = self.cookie(cookies, url);
-        let mut response = self.headers(client, proxy, url, cookie, deadline).await?;
-        let status = response.status().as_u16();
+        let client = match inner.places.take(url, Instant::now()) {
+            true => &clients.keeping,
+            false => &clients.closing,
+        };
+        let mut headers = condition;
+        headers.extend(self.cookie(cookies, url).map(|cookie| (COOKIE, cookie)));
+        let mut response = self.headers(client, proxy, url, headers, deadline).await?;
+        let (status, version) = (response.status().as_u16(), response.version());
         if let (407, Some(label)) = (status, proxy) {
             let reason = "it asks for other credentials (407)".to_owned();
             return Err(FetchError::Proxy {
                 label: Arc::clone(label),
                 reason,
             });
+        }
+        if status < 200 {
+            // 101: an upgrade that nobody asked for. The others are passed over below us.
+            return Err(FetchError::Malformed(
+                format!("{status} is no last answer").into(),
+            ));
         }
         let headers = std::mem::take(response.headers_mut());
         let ip = if proxy.is_some() {
@@ -228,7 +272,7 @@ impl Fetcher {
         let entry = inner.settings.hosts.of(url);
         let keep = entry.and_then(|entry| entry.cookies);
         cookies.take(url, &headers, keep.unwrap_or(inner.settings.keep_cookies));
-        let wire = if wanted(media_type(&headers).as_deref()) {
+        let wire = if wanted(extract::media_type(&headers).as_deref()) {
             body::read(&mut response, cap, deadline).await?
         } else {
             Wire {
@@ -242,9 +286,11 @@ impl Fetcher {
             coding,
             truncated,
         } = decode::decode(&headers, wire.bytes, wire.truncated, cap).await;
+        let truncated = truncated.or(is_part(status, &headers).then_some(Truncated::Partial));
         let proxy = proxy.cloned();
         Ok(Answer {
             status,
+            version,
             headers,
             body,
             wire_bytes,
@@ -263,17 +309,14 @@ impl Fetcher {
         client: &reqwest::Client,
         proxy: Option<&Arc<str>>,
         url: &Url,
-        cookie: Option<HeaderValue>,
+        headers: HeaderMap,
         deadline: &Deadline,
     ) -> Result<reqwest::Response, FetchError> {
         let mut second = false;
         loop {
-            let mut request = client.get(url.clone());
+            let mut request = client.get(url.clone()).headers(headers.clone());
             if let Some(said) = self.inner.settings.hosts.said_to(url) {
                 request = said.dress(request);
-            }
-            if let Some(cookie) = cookie.clone() {
-                request = request.header(COOKIE, cookie);
             }
             let fresh = Fresh::default();
             let sent = deadline.headers(fresh.watch(request.send())).await?;
@@ -297,11 +340,20 @@ impl std::fmt::Debug for Fetcher {
     }
 }
 
-/// The media type without parameters, in lower case.
-fn media_type(headers: &HeaderMap) -> Option<String> {
-    let value = text(headers.get(CONTENT_TYPE)?);
-    let essence = value.split(';').next().unwrap_or_default().trim();
-    (!essence.is_empty()).then(|| essence.to_ascii_lowercase())
+/// Whether a 206 holds less than the whole (RFC 9110 §15.3.7): we ask for no range, so any is somebody else's.
+fn is_part(status: u16, headers: &HeaderMap) -> bool {
+    if status != 206 {
+        return false;
+    }
+    // `bytes 0-99/100`
+    let whole = |value: &HeaderValue| {
+        let value = text(value).to_ascii_lowercase();
+        let (range, length) = value.trim().strip_prefix("bytes ")?.split_once('/')?;
+        let (first, last) = range.split_once('-')?;
+        let number = |digits: &str| digits.trim().parse::<u64>().ok();
+        Some(number(first)? == 0 && number(last)?.checked_add(1)? == number(length)?)
+    };
+    headers.get(CONTENT_RANGE).and_then(whole) != Some(true)
 }
 
 fn guarded(
@@ -323,7 +375,7 @@ fn build(
     settings: &FetchSettings,
     names: Guarded,
     upstream: Option<&Upstream>,
-) -> Result<reqwest::Client, FetchError> {
+) -> Result<Clients, FetchError> {
     let header = |key, value: &str| {
         HeaderValue::from_str(value).map_err(|_| FetchError::Setting {
             key,
@@ -334,36 +386,51 @@ fn build(
     defaults.insert(ACCEPT, header("accept", &settings.accept)?);
     defaults.extend(settings.headers.clone());
     defaults.insert(ACCEPT_ENCODING, CODINGS);
-    let mut builder = reqwest::Client::builder()
-        .user_agent(header("user_agent", &settings.user_agent)?)
-        .default_headers(defaults)
-        .redirect(Policy::none())
-        .referer(false)
-        .no_proxy()
-        .retry(reqwest::retry::never())
-        .connect_timeout(settings.connect_timeout)
-        // A kept connection may lead to an address that the name has no more.
-        .pool_max_idle_per_host(if settings.only_first_address {
-            0
-        } else {
-            IDLE_PER_HOST
-        })
-        .pool_idle_timeout(IDLE_FOR)
-        .http1_allow_obsolete_multiline_headers_in_responses(true)
-        .http1_allow_spaces_after_header_name_in_responses(true)
-        .http1_ignore_invalid_headers_in_responses(true)
-        .http1_max_headers(MOST_HEADERS)
-        .tls_backend_preconfigured(tls::config(settings.insecure)?)
-        .dns_resolver(names)
-        .connector_layer(MarkFresh);
+    let user_agent = header("user_agent", &settings.user_agent)?;
+    let tls = tls::config(settings.insecure)?;
     let unusable = |key, error: reqwest::Error| FetchError::Setting {
         key,
         reason: error.without_url().to_string(),
     };
-    if let Some(upstream) = upstream {
-        let proxy =
-            reqwest::Proxy::all(upstream.url.clone()).map_err(|error| unusable("proxy", error))?;
-        builder = builder.proxy(proxy);
-    }
-    builder.build().map_err(|error| unusable("fetch", error))
+    let client = |idle_per_host| {
+        let mut builder = reqwest::Client::builder()
+            .user_agent(user_agent.clone())
+            .default_headers(defaults.clone())
+            .redirect(Policy::none())
+            .referer(false)
+            .no_proxy()
+            // reqwest repeats, twice at most, what HTTP/2 says was not begun: REFUSED_STREAM, GOAWAY (RFC 9113 §8.7).
+            .connect_timeout(settings.connect_timeout)
+            .pool_idle_timeout(IDLE_FOR)
+            .http2_max_header_list_size(MOST_HEADER_BYTES)
+            .http1_allow_obsolete_multiline_headers_in_responses(true)
+            .http1_allow_spaces_after_header_name_in_responses(true)
+            .http1_ignore_invalid_headers_in_responses(true)
+            .http1_max_headers(MOST_HEADERS)
+            .pool_max_idle_per_host(idle_per_host)
+            .tls_backend_preconfigured(tls.clone())
+            .dns_resolver(names.clone())
+            .connector_layer(MarkFresh);
+        if let Some(upstream) = upstream {
+            let proxy = reqwest::Proxy::all(upstream.url.clone())
+                .map_err(|error| unusable("proxy", error))?;
+            builder = builder.proxy(proxy);
+        }
+        builder.build().map_err(|error| unusable("fetch", error))
+    };
+    Ok(Clients {
+        // A kept connection may lead to an address that the name has no more.
+        keeping: client(if settings.only_first_address {
+            0
+        } else {
+            IDLE_PER_HOST
+        })?,
+        closing: client(0)?,
+    })
+}
+
+/// Hosts whose idle connections leave half of the files that the process may open to all else.
+fn affordable_hosts() -> usize {
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(files).unwrap_or(usize::MAX) / 2 / IDLE_PER_HOST
 }

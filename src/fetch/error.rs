@@ -68,9 +68,15 @@ pub enum FetchError {
     /// The body ended before its announced length or before its last chunk (RFC 9112 §8).
     #[error("the body is incomplete: {0}")]
     Incomplete(#[source] Source),
+    /// More header lines, or longer ones, than anybody needs: 400 lines, some 400 KB of HTTP/1.1.
+    #[error("the headers are too many or too long")]
+    HeaderLimit,
     /// What came is not HTTP.
     #[error("malformed answer: {0}")]
     Malformed(#[source] Source),
+    /// A 304, where no condition was sent: some cache mixed up its clients.
+    #[error("the answer is 304, though nothing was asked to be unchanged")]
+    UnaskedNotModified,
     /// HTTP/2 failed, or the connection did in a way that has no class of its own.
     #[error("protocol: {0}")]
     Protocol(#[source] Source),
@@ -164,7 +170,9 @@ impl FetchError {
             E::Tls(_) => "tls",
             E::Reset(_) => "reset",
             E::Incomplete(_) => "incomplete",
+            E::HeaderLimit => "header_limit",
             E::Malformed(_) => "malformed",
+            E::UnaskedNotModified => "unasked_304",
             E::Protocol(_) => "protocol",
             E::Proxy { .. } => "proxy",
             E::Tunnel { .. } => "tunnel",
@@ -201,9 +209,11 @@ impl FetchError {
             E::Reset(_) | E::Incomplete(_) | E::Protocol(_) | E::Tunnel { .. } => {
                 Disposition::Retry
             }
+            E::UnaskedNotModified => Disposition::Retry,
             E::PrivateAddress { .. } | E::Tls(_) | E::Malformed(_) | E::Url(_) => {
                 Disposition::Never
             }
+            E::HeaderLimit => Disposition::Never,
             E::RedirectLoop { .. } | E::TooManyRedirects { .. } | E::Setting { .. } => {
                 Disposition::Never
             }
@@ -238,6 +248,9 @@ pub(super) fn before_headers(
         return FetchError::ConnectTimeout(limit);
     }
     if let Some(hyper) = find::<hyper::Error>(&causes) {
+        if hyper.is_parse_too_large() {
+            return FetchError::HeaderLimit;
+        }
         if hyper.is_parse() {
             return FetchError::Malformed(last(&causes));
         }

@@ -11,6 +11,8 @@
 //!   plain page.
 //! - **Redirects** are results. Only a target with the very identity of its source is followed
 //!   here, since nobody above could tell the two apart ([`PageUrl::digest`]).
+//! - **Conditions**: what is known of the last visit goes along ([`Validators`]); a 304 that nobody
+//!   asked for is an error, never a page.
 //! - **Private addresses** are refused before each request and each hop: names when they resolve,
 //!   IP literals before that ([`PrivateGuard`]).
 //! - **Cookies** last for a visit, or in a host's jar where the operator wants that ([`KeepCookies`]).
@@ -27,11 +29,13 @@
 mod address;
 mod body;
 mod client;
+mod conditional;
 mod cookies;
 mod decode;
 mod dns;
 mod error;
 mod hosts;
+mod idle;
 mod own_headers;
 mod proxy;
 mod redirect;
@@ -43,6 +47,7 @@ mod tls;
 
 pub use address::{PrivateGuard, is_public};
 pub use client::Fetcher;
+pub use conditional::Validators;
 pub use cookies::{Cookie, CookieFile, KeepCookies};
 pub use error::{Disposition, FetchError, Stage};
 pub use hosts::{HostPattern, HostRules, HostSettings, Login, PatternError};

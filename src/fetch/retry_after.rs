@@ -29,7 +29,7 @@ pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
 
 /// The three forms of RFC 9110 §5.6.7. The weekday is skipped, since it says nothing and is at
 /// times wrong; any zone name counts as GMT, as the RFC demands.
-fn http_date(text: &str) -> Option<DateTime<Utc>> {
+pub(super) fn http_date(text: &str) -> Option<DateTime<Utc>> {
     let parse = |text: &str, form| NaiveDateTime::parse_from_str(text, form).ok();
     let date = match text.split_once(',') {
         Some((_, rest)) => {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use std::time::SystemTime;
 
 use bytes::Bytes;
+use http::HeaderMap;
 use url::Url;
 
 use super::body::Deadline;
@@ -78,6 +79,7 @@ impl Fetcher {
             let asked = self
                 .request(
                     &found.final_url,
+                    HeaderMap::new(),
                     &mut cookies,
                     &deadline,
                     |_| true,
@@ -149,5 +151,6 @@ fn cut(answer: &Answer, deadline: &Deadline) -> Option<FetchError> {
         Truncated::Disconnect | Truncated::Unwanted => Some(FetchError::Incomplete(
             "its compressed stream ends early".into(),
         )),
+        Truncated::Partial => Some(FetchError::Incomplete("a part of it came (206)".into())),
     }
 }

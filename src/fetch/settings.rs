@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use http::HeaderMap;
 
+use super::conditional::Validators;
 use super::cookies::{Cookie, KeepCookies};
 use super::hosts::HostRules;
 use super::proxy::{ProxyEnvironment, without_credentials};
@@ -41,6 +42,9 @@ pub struct FetchSettings {
     pub insecure: bool,
     /// Who resolves names. Default [`Resolver::Hickory`].
     pub resolver: Resolver,
+    /// Hosts whose connections are kept for a while after an answer, four each at most; further ones are asked with a connection of
+    /// their own each time. Default 1,000, or fewer where the process may not open as many files.
+    pub kept_hosts: usize,
     /// Whether a name with several addresses is asked at the first of them only, in their order: for a delay per address. Default false.
     pub only_first_address: bool,
     /// Headers of each request, besides our own. Default none.
@@ -68,6 +72,7 @@ impl Default for FetchSettings {
             allow_private: false,
             insecure: false,
             resolver: Resolver::default(),
+            kept_hosts: 1_000,
             only_first_address: false,
             headers: HeaderMap::new(),
             keep_cookies: KeepCookies::Off,
@@ -92,6 +97,7 @@ impl fmt::Debug for FetchSettings {
             .field("allow_private", &self.allow_private)
             .field("insecure", &self.insecure)
             .field("resolver", &self.resolver)
+            .field("kept_hosts", &self.kept_hosts)
             .field("only_first_address", &self.only_first_address)
             .field("headers", &self.headers)
             .field("keep_cookies", &self.keep_cookies)
@@ -150,6 +156,8 @@ pub struct FetchOptions {
     /// The host's delay, kept before each hop, from the end of the answer before; a hop that it
     /// leaves no time for is a `total_timeout`. It counts against `budget`. Default zero.
     pub pause: Duration,
+    /// What is known of the last answer: a 304 is asked for. Default none.
+    pub validators: Option<Validators>,
 }
 
 impl Default for FetchOptions {
@@ -158,6 +166,7 @@ impl Default for FetchOptions {
             budget: FetchSettings::default().total_timeout,
             wanted: |_| true,
             pause: Duration::ZERO,
+            validators: None,
         }
     }
 }

@@ -77,6 +77,7 @@ async fn json_holds_what_a_crawl_would_learn() {
     let output = run(&[&site.url("/"), "--json", "--select", "h1"]).await;
     let found: Value = serde_json::from_str(stdout(&output)).unwrap();
     assert_eq!(found["http_status"], 200);
+    assert_eq!(found["http_version"], "1.1");
     assert_eq!(found["url"], site.url("/"));
     assert_eq!(
         (&found["title"], &found["lang"]),

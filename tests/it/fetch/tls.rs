@@ -30,19 +30,30 @@ impl Server {
     }
 
     async fn secure(bytes: &'static [u8]) -> Server {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(
-                vec![CertificateDer::from_pem_slice(CERTIFICATE).unwrap()],
-                PrivateKeyDer::from_pem_slice(KEY).unwrap(),
-            )
-            .unwrap();
-        Server::start(Some(TlsAcceptor::from(Arc::new(config))), bytes).await
+        Server::start(Some(acceptor(&[])), bytes).await
     }
+}
 
+/// Accepts TLS connections that speak one of these protocols by ALPN.
+pub(super) fn acceptor(protocols: &[&str]) -> TlsAcceptor {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![CertificateDer::from_pem_slice(CERTIFICATE).unwrap()],
+            PrivateKeyDer::from_pem_slice(KEY).unwrap(),
+        )
+        .unwrap();
+    config.alpn_protocols = protocols
+        .iter()
+        .map(|name| name.as_bytes().to_vec())
+        .collect();
+    TlsAcceptor::from(Arc::new(config))
+}
+
+impl Server {
     async fn start(acceptor: Option<TlsAcceptor>, bytes: &'static [u8]) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -207,7 +207,10 @@ async fn two_hundred_headers_are_fine_and_a_flood_of_them_is_an_error() {
     let few = RawListener::always(raw(&lines(200), b"page")).await;
     assert_eq!(fetch(&few.url("/")).await.unwrap().body, "page");
     let flood = RawListener::always(raw(&lines(5000), b"page")).await;
-    assert_eq!(class_of(&flood.url("/")).await, "malformed");
+    assert_eq!(class_of(&flood.url("/")).await, "header_limit");
+    let long = format!("x-long: {}\r\n", "y".repeat(1 << 20));
+    let long = RawListener::always(raw(&long, b"page")).await;
+    assert_eq!(class_of(&long.url("/")).await, "header_limit");
 }
 
 #[tokio::test]
@@ -274,4 +277,168 @@ async fn many_visits_share_a_fetcher_without_harm() {
         }
     });
     assert_eq!(futures_util::future::join_all(visits).await, vec![200; 100]);
+}
+
+#[tokio::test]
+async fn a_bomb_of_ten_gigabytes_ends_at_the_cap() {
+    // 10,000 members of a megabyte each, a kilobyte on the wire.
+    let bomb = gzip(&vec![b' '; 1 << 20]).await.repeat(10_000);
+    assert!(bomb.len() as u64 <= settings().max_body_bytes + (1 << 20));
+    let raw = RawListener::always(raw("content-encoding: gzip\r\n", &bomb)).await;
+    let found = fetch(&raw.url("/")).await.unwrap();
+    let cap = settings().max_body_bytes;
+    assert_eq!(
+        (found.body.len() as u64, found.truncated),
+        (cap, Some(Truncated::Length))
+    );
+}
+
+#[tokio::test]
+async fn interim_answers_are_passed_over_and_a_flood_of_them_ends() {
+    let hint = "HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\n\r\n";
+    let (few, page) = (hint.repeat(3), raw("content-length: 4\r\n", b"page"));
+    let few = RawListener::always([few.as_bytes(), &page].concat()).await;
+    let found = fetch(&few.url("/")).await.unwrap();
+    assert_eq!((found.status, &found.body[..]), (200, &b"page"[..]));
+    assert_eq!(found.header("link"), None);
+
+    let flood = RawListener::start(move |_| (hint.repeat(1000).into(), Then::Hang)).await;
+    let impatient = FetchSettings {
+        connect_timeout: Duration::from_millis(100),
+        idle_timeout: Duration::from_millis(100),
+        ..settings()
+    };
+    let error = fetch_with(impatient, &flood.url("/")).await.unwrap_err();
+    assert_eq!(error.class(), "idle_timeout");
+
+    let upgrade = b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\n";
+    let upgrade = RawListener::always(*upgrade).await;
+    assert_eq!(class_of(&upgrade.url("/")).await, "malformed");
+}
+
+#[tokio::test]
+async fn statuses_without_a_body_end_with_their_headers() {
+    let raw = RawListener::start(|request| {
+        let status = request.target().trim_start_matches('/').to_owned();
+        let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: 9\r\n\r\n");
+        (answer.into_bytes(), Then::Hang)
+    })
+    .await;
+    let found = fetch(&raw.url("/204")).await.unwrap();
+    assert_eq!(
+        (found.status, found.body.len(), found.truncated),
+        (204, 0, None)
+    );
+    let empty = b"HTTP/1.1 205 X\r\ncontent-length: 0\r\n\r\n";
+    let raw = RawListener::start(|_| (empty.to_vec(), Then::Hang)).await;
+    let found = fetch(&raw.url("/")).await.unwrap();
+    assert_eq!(
+        (found.status, found.body.len(), found.truncated),
+        (205, 0, None)
+    );
+}
+
+#[tokio::test]
+async fn a_part_that_nobody_asked_for_is_flagged_and_a_whole_in_one_part_is_not() {
+    let raw = raw_listener(&[
+        ("/part", b"HTTP/1.1 206 P\r\ncontent-range: bytes 0-3/9\r\ncontent-length: 4\r\n\r\npage"),
+        ("/tail", b"HTTP/1.1 206 P\r\ncontent-range: bytes 5-8/9\r\ncontent-length: 4\r\n\r\npage"),
+        ("/untold", b"HTTP/1.1 206 P\r\ncontent-length: 4\r\n\r\npage"),
+        ("/huge", b"HTTP/1.1 206 P\r\ncontent-range: bytes 0-18446744073709551615/0\r\ncontent-length: 4\r\n\r\npage"),
+        ("/whole", b"HTTP/1.1 206 P\r\ncontent-range: bytes 0-3/4\r\ncontent-length: 4\r\n\r\npage"),
+        ("/ok", b"HTTP/1.1 200 OK\r\ncontent-range: bytes 0-3/9\r\ncontent-length: 4\r\n\r\npage"),
+    ])
+    .await;
+    for target in ["/part", "/tail", "/untold", "/huge"] {
+        let found = fetch(&raw.url(target)).await.unwrap();
+        assert_eq!(found.truncated, Some(Truncated::Partial), "{target}");
+        assert_eq!(found.body, "page", "{target}");
+    }
+    for target in ["/whole", "/ok"] {
+        assert_eq!(
+            fetch(&raw.url(target)).await.unwrap().truncated,
+            None,
+            "{target}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_304_that_nobody_asked_for_is_an_error_of_its_own() {
+    let raw = RawListener::always(*b"HTTP/1.1 304 Not Modified\r\netag: \"1\"\r\n\r\n").await;
+    let error = fetch(&raw.url("/")).await.unwrap_err();
+    assert_eq!(
+        (error.class(), error.disposition()),
+        ("unasked_304", Disposition::Retry)
+    );
+    assert!(!error.is_host_level());
+}
+
+#[tokio::test]
+async fn of_two_locations_the_first_counts_and_of_two_types_the_last() {
+    let raw = raw_listener(&[
+        (
+            "/moved",
+            b"HTTP/1.1 302 Found\r\nlocation: /one\r\nlocation: /two\r\ncontent-length: 0\r\n\r\n",
+        ),
+        (
+            "/types",
+            b"HTTP/1.1 200 OK\r\ncontent-type: image/png\r\ncontent-type: text/html\r\ncontent-length: 4\r\n\r\npage",
+        ),
+    ])
+    .await;
+    let moved = fetch(&raw.url("/moved")).await.unwrap();
+    assert_eq!(moved.redirect_target().as_deref(), Some("/one"));
+    let options = FetchOptions {
+        wanted: pgcrawl::extract::is_wanted,
+        ..FetchOptions::default()
+    };
+    let url = PageUrl::parse(&raw.url("/types")).unwrap();
+    let found = fetcher(settings()).fetch(&url, &options).await.unwrap();
+    assert_eq!(found.body, "page");
+}
+
+#[tokio::test]
+async fn a_nul_among_the_headers_is_malformed() {
+    // RFC 9110 §5.5 leaves no choice but to refuse it or to change it; browsers refuse.
+    let raw = RawListener::always(raw("x-nul: a\0b\r\nconnection: close\r\n", b"page")).await;
+    assert_eq!(class_of(&raw.url("/")).await, "malformed");
+}
+
+#[tokio::test]
+async fn connections_are_kept_to_so_many_hosts_and_no_more() {
+    async fn keeping() -> RawListener {
+        let page = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\npage";
+        RawListener::start(|_| (page.to_vec(), Then::KeepOpen)).await
+    }
+    let (first, second) = (keeping().await, keeping().await);
+    let fetcher = fetcher(FetchSettings {
+        kept_hosts: 1,
+        ..settings()
+    });
+    for raw in [&first, &second, &first, &second] {
+        let url = PageUrl::parse(&raw.url("/")).unwrap();
+        fetcher.fetch(&url, &FetchOptions::default()).await.unwrap();
+    }
+    let connections = |raw: &RawListener| -> Vec<usize> {
+        raw.requests()
+            .iter()
+            .map(|request| request.connection)
+            .collect()
+    };
+    assert_eq!(
+        (connections(&first), connections(&second)),
+        (vec![0, 0], vec![0, 1])
+    );
+}
+
+#[tokio::test]
+async fn every_request_is_a_get() {
+    let raw = RawListener::always(raw("content-length: 4\r\n", b"page")).await;
+    fetch(&raw.url("/a.zip")).await.unwrap();
+    assert!(
+        raw.requests()
+            .iter()
+            .all(|request| request.head.starts_with("GET "))
+    );
 }
