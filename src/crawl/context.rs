@@ -10,6 +10,7 @@ use std::{
 };
 
 use quick_cache::{Weighter, sync::Cache};
+use sha2::{Digest as _, Sha256};
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
@@ -17,6 +18,7 @@ use super::{CrawlSettings, address::Queues, licence::Licence, rate::Turns, tally
 use crate::{
     canon::{HostKey, PageUrl},
     clock::Boottime,
+    extract,
     fetch::Fetcher,
     frontier::{Frontier, FrontierError, ScopeRule, WorkerId},
     politeness::{Ceilings, Limits, Permit},
@@ -179,6 +181,22 @@ impl Context {
             Verdict::Disallowed { rule } => Some(rule),
             Verdict::Allowed => None,
         }
+    }
+
+    /// Fingerprint of what the reading of a page depends on here and now: the program, the crawl's settings, and the rules of its scope. The same
+    /// on all machines, and after a restart.
+    pub(super) fn reading(&self) -> i32 {
+        let mut hash = Sha256::new();
+        for part in [
+            extract::VERSION,
+            crate::canon::VERSION,
+            self.frontier.settings().version,
+            self.rules.last.load(Ordering::Acquire),
+        ] {
+            hash.update(part.to_be_bytes());
+        }
+        let hash = hash.finalize();
+        i32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]])
     }
 
     /// There are new tasks: here and, soon, wherever somebody idles.

@@ -37,9 +37,14 @@ pub(super) async fn read(
     url: PageUrl,
     exchange: Exchange,
 ) -> Read {
+    if exchange.status == 304 {
+        return unmodified(&exchange);
+    }
     if exchange.is_redirect() {
         return redirect(cx, task, &url, &exchange).await;
     }
+    // Before the links are judged: whoever learns of a rule meanwhile reads the page anew.
+    let reading = cx.reading();
     // The page's own address is where it came from in the end; it has the same key.
     let base = PageUrl::from_url(exchange.final_url.clone()).unwrap_or(url);
     let (token, keep_body) = (cx.settings.robots_token.clone(), cx.settings.keep_bodies);
@@ -56,8 +61,21 @@ pub(super) async fn read(
     let links = candidates(cx, task, &base, &parsed).await;
     Read {
         outcome: Outcome::Done { reason: None },
-        page: parsed.page,
+        page: PageRow {
+            reading: Some(reading),
+            ..parsed.page
+        },
         links,
+        widens: None,
+    }
+}
+
+/// It is as it was, and so are its links: they became tasks when it was read under the same rules.
+fn unmodified(exchange: &Exchange) -> Read {
+    Read {
+        outcome: Outcome::Done { reason: None },
+        page: PageRow::unmodified(exchange),
+        links: Vec::new(),
         widens: None,
     }
 }

@@ -12,6 +12,7 @@ use std::{
 use crate::{
     canon::HostKey,
     clock::Boottime,
+    fetch::Validators,
     frontier::{ClaimedTask, HostId},
     robots::Robots,
 };
@@ -26,6 +27,8 @@ pub(super) struct Stocked {
     pub(super) task: ClaimedTask,
     /// Until when it may be fetched.
     pub(super) deadline: Boottime,
+    /// What is known of its last answer.
+    pub(super) validators: Option<Validators>,
 }
 
 /// What is known of a slot's robots.txt.

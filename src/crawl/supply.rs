@@ -1,6 +1,6 @@
 //! A claim with all that its tasks need to be started.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use super::{
     Until,
@@ -9,7 +9,8 @@ use super::{
 };
 use crate::{
     canon::HostKey,
-    frontier::{Appetite, ClaimedHost, FrontierError, HostId, WorkerId},
+    fetch::Validators,
+    frontier::{Appetite, ClaimedHost, FrontierError, HostId, TaskId, WorkerId},
     robots::Robots,
 };
 
@@ -72,6 +73,7 @@ pub(super) async fn claim(
         }
     }
     let mut known = known_rules(cx, &keyed).await?;
+    let mut validators = validators(cx, &keyed).await?;
     let arrivals = keyed
         .into_iter()
         .map(|(host, key)| Arrival {
@@ -85,7 +87,11 @@ pub(super) async fn claim(
             tasks: host
                 .tasks
                 .into_iter()
-                .map(|task| Stocked { task, deadline })
+                .map(|task| Stocked {
+                    validators: validators.remove(&task.id.0),
+                    task,
+                    deadline,
+                })
                 .collect(),
         })
         .collect();
@@ -97,12 +103,42 @@ pub(super) async fn claim(
     })
 }
 
+/// What conditional requests may say, by task. Only a task that was claimed before may have a page: a first visit costs nothing here.
+async fn validators(
+    cx: &Context,
+    hosts: &[(ClaimedHost, HostKey)],
+) -> Result<HashMap<i64, Validators>, FrontierError> {
+    let again: HashMap<i64, &str> = hosts
+        .iter()
+        .filter(|(host, _)| host.given_up.is_none())
+        .flat_map(|(host, _)| &host.tasks)
+        .filter(|task| task.claim_version > 1)
+        .map(|task| (task.id.0, task.url.as_str()))
+        .collect();
+    let tasks: Vec<TaskId> = again.keys().map(|id| TaskId(*id)).collect();
+    let stored = cx
+        .frontier
+        .validators_of(&tasks, cx.reading(), cx.settings.keep_bodies)
+        .await?;
+    Ok(stored
+        .into_iter()
+        .filter_map(|stored| {
+            let url = match &stored.final_url {
+                Some(url) => url,
+                None => *again.get(&stored.task.0)?,
+            };
+            let (etag, date) = (stored.etag.as_deref(), stored.last_modified.as_deref());
+            Some((stored.task.0, Validators::stored(url, etag, date)?))
+        })
+        .collect())
+}
+
 /// robots.txt of the hosts that need not fetch it: from memory, else from the database.
 async fn known_rules(
     cx: &Context,
     hosts: &[(ClaimedHost, HostKey)],
-) -> Result<std::collections::HashMap<HostId, Rules>, FrontierError> {
-    let mut known = std::collections::HashMap::new();
+) -> Result<HashMap<HostId, Rules>, FrontierError> {
+    let mut known = HashMap::new();
     if !cx.frontier.settings().obey_robots {
         let all: Arc<Robots> = Arc::new(Robots::allow_all());
         return Ok(hosts

@@ -20,7 +20,7 @@ use crate::{
     clock::Boottime,
     exchange::Exchange,
     extract,
-    fetch::{self, Disposition, FetchError, FetchOptions},
+    fetch::{self, Disposition, FetchError, FetchOptions, Validators},
     frontier::{ClaimedTask, FrontierError, HostId, Outcome, WorkerId},
     pages::PageRow,
     robots::{Robots, Verdict},
@@ -30,6 +30,8 @@ use crate::{
 /// A task to visit.
 pub(super) struct Job {
     pub(super) task: ClaimedTask,
+    /// What is known of its last answer.
+    pub(super) validators: Option<Validators>,
     /// Who claimed it.
     pub(super) worker: WorkerId,
     pub(super) host: HostId,
@@ -122,6 +124,7 @@ pub(super) async fn travel(cx: &Arc<Context>, job: Job) -> Ended {
 async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
     let Job {
         task,
+        validators,
         worker,
         delay,
         deadline,
@@ -189,7 +192,7 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
         budget: cx.settings.visit_budget,
         wanted: extract::is_wanted,
         pause: delay.max(cx.settings.ip_delay),
-        validators: None,
+        validators,
     };
     let answer = cx.fetcher.fetch(&url, &options).await;
     let ended_at = answer

@@ -25,6 +25,10 @@ use crate::canon::{HrefCache, PageUrl};
 
 pub use media::{is_wanted, media_type};
 
+/// Raise it when what is read of a page changes: pages that were read by another version are not asked for conditionally, so that they
+/// are read anew.
+pub const VERSION: i32 = 1;
+
 /// Links kept of one page; what is above is counted. Heritrix keeps 6,000.
 pub const MAX_LINKS: usize = 5_000;
 

@@ -181,6 +181,8 @@ struct Columns<'a> {
     proxy: Vec<Option<&'a str>>,
     digest: Vec<Option<&'a [u8]>>,
     headers: Vec<Option<&'a str>>,
+    http_version: Vec<Option<&'a str>>,
+    reading: Vec<Option<i32>>,
     keep_body: Vec<bool>,
     body: Vec<Option<&'a [u8]>>,
     link_position: Vec<i32>,
@@ -292,6 +294,8 @@ impl<'a> Columns<'a> {
                 .map(<[u8; 32]>::as_slice),
         );
         self.headers.push(page.and_then(|p| p.headers.as_deref()));
+        self.http_version.push(page.and_then(|p| p.http_version));
+        self.reading.push(page.and_then(|p| p.reading));
         self.keep_body.push(page.is_some_and(|p| p.body.is_some()));
         self.body.push(page.and_then(|p| p.body.as_deref()));
     }
@@ -359,7 +363,9 @@ impl<'a> Columns<'a> {
             &self.link_depth,
             &self.link_hops,
             &self.link_reason as &[Option<&str>],
-            &self.link_detail as &[Option<&str>]
+            &self.link_detail as &[Option<&str>],
+            &self.http_version as &[Option<&str>],
+            &self.reading as &[Option<i32>]
         )
         .fetch_all(db)
         .await

@@ -69,6 +69,7 @@ mod rules;
 mod settings;
 mod stray;
 mod tries;
+mod validators;
 mod worker;
 
 pub use address::{AddressHold, AddressLeave};
@@ -83,6 +84,7 @@ pub use rate::Stretch;
 pub use robots::{RobotsRow, StoredRobots};
 pub use rules::ScopeRule;
 pub use settings::FrontierSettings;
+pub use validators::StoredValidators;
 pub use worker::{Identity, Neighbour, Report};
 
 use std::{sync::Arc, time::Duration};

@@ -2,6 +2,9 @@
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
+use http::header::{
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderName, TRANSFER_ENCODING,
+};
 use sha2::{Digest as _, Sha256};
 
 use super::text::{clean, headers_json};
@@ -14,14 +17,25 @@ use crate::{
 /// Longest text that a column of a page takes, in characters: URLs and header values beyond it are cut.
 const LONGEST: usize = 4_000;
 
+/// Header fields that tell how the stored body was read.
+const OF_THE_REPRESENTATION: [HeaderName; 5] = [
+    CONTENT_ENCODING,
+    CONTENT_LENGTH,
+    CONTENT_RANGE,
+    CONTENT_TYPE,
+    TRANSFER_ENCODING,
+];
+
 /// One visit's row. Column names are those of the table; what they mean stands there (`\d+ pages`).
 #[derive(Clone, Debug)]
 #[allow(
     missing_docs,
-    reason = "the columns are documented once, in migrations/0002_pages.sql"
+    reason = "the columns are documented once, in migrations/0002_pages.sql and 0009_revisits.sql"
 )]
 pub struct PageRow {
+    /// 304: the row of the last visit stays but for what this one says, see [`PageRow::unmodified`].
     pub http_status: Option<u16>,
+    pub http_version: Option<&'static str>,
     pub hops: u8,
     /// From the request to the last byte; column `fetch_ms`.
     pub fetch: Option<Duration>,
@@ -52,6 +66,8 @@ pub struct PageRow {
     pub digest: Option<[u8; 32]>,
     /// A JSON object of all response headers but cookies.
     pub headers: Option<String>,
+    /// Fingerprint of what the reading of the page depended on; `None` where nothing was read.
+    pub reading: Option<i32>,
     /// Decoded UTF-8 text, where it is kept; goes to table `bodies`.
     pub body: Option<Vec<u8>>,
 }
@@ -66,6 +82,7 @@ impl PageRow {
         let header = |name: &str| exchange.header(name).map(|value| clean(&value, LONGEST));
         let mut row = PageRow {
             http_status: Some(exchange.status),
+            http_version: Some(exchange.http_version()),
             hops: exchange.hops,
             fetch: Some(exchange.elapsed),
             ended: exchange.ended,
@@ -103,6 +120,21 @@ impl PageRow {
         row
     }
 
+    /// What a 304 says: that the page is as it was, and what of its row is new (RFC 9111 §3.2).
+    ///
+    /// The finish leaves the page's text, digest, size and status, and takes times, validators and headers from here. What the headers
+    /// say of the representation stays with what was read of it.
+    pub fn unmodified(exchange: &Exchange) -> PageRow {
+        let mut headers = exchange.headers.clone();
+        for name in OF_THE_REPRESENTATION {
+            headers.remove(name);
+        }
+        PageRow {
+            headers: Some(headers_json(&headers)),
+            ..PageRow::answered(exchange, None, false)
+        }
+    }
+
     /// The row of a visit that had no usable answer.
     pub fn without_answer(
         class: &str,
@@ -122,6 +154,7 @@ impl PageRow {
     fn empty(ended: Boottime) -> PageRow {
         PageRow {
             http_status: None,
+            http_version: None,
             hops: 0,
             fetch: None,
             ended,
@@ -148,6 +181,7 @@ impl PageRow {
             proxy: None,
             digest: None,
             headers: None,
+            reading: None,
             body: None,
         }
     }

@@ -89,10 +89,15 @@ impl Dispatcher {
         // The stock is this worker's: it is dropped when the process registers anew.
         let worker = self.cx.licence.worker();
         let taken = self.stock.change(id, |slot| {
-            let Stocked { task, deadline } = slot.tasks.pop_front()?;
+            let Stocked {
+                task,
+                deadline,
+                validators,
+            } = slot.tasks.pop_front()?;
             slot.in_flight += 1;
             Some(Job {
                 task,
+                validators,
                 worker,
                 host: slot.host,
                 delay: slot.delay,

@@ -5,18 +5,19 @@
 -- again (null = never), $8 whether the attempt is charged; then the page: $9 visited (has a page row), $10 … $37 its columns, $38 bodies.
 -- Links: $39 the position of their visit in $2 (from 1; not the task: a worker may finish a task it lost and the same task claimed anew in
 -- one batch), $40 host ids, $41 digests, $42 urls, $43 depths, $44 hops, $45 and $46 reason and detail of those that are excluded from the start.
+-- More of the page: $47 HTTP version, $48 fingerprint of its reading. Status 304 means: as it was; the row of the last visit stays but for what is new.
 with visits as materialized (
     select *
     from unnest($2::bigint[], $3::int[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::boolean[], $9::boolean[],
                 $10::smallint[], $11::smallint[], $12::int[], $13::bigint[], $14::bigint[], $15::int[], $16::text[], $17::text[], $18::text[],
                 $19::text[], $20::text[], $21::text[], $22::text[], $23::text[], $24::text[], $25::text[], $26::text[], $27::text[],
                 $28::text[], $29::text[], $30::text[], $31::text[], $32::text[], $33::text[], $34::bytea[], $35::text[], $36::bigint[],
-                $37::boolean[], $38::bytea[]) with ordinality
+                $37::boolean[], $38::bytea[], $47::text[], $48::int[]) with ordinality
          as v (task_id, claim_version, status, reason, detail, due_ms, charged, visited,
                http_status, page_hops, fetch_ms, wire_bytes, body_bytes, links, truncated, error, error_detail,
                final_url, redirect_to, content_type, charset, charset_from, lang, title, description, h1,
                canonical_url, robots, etag, last_modified, ip, proxy, digest, headers, ended_ago_ms,
-               keep_body, body, position)
+               keep_body, body, http_version, reading, position)
 ),
 -- Locked, and not yet changed: whoever finds our row by its URL waits for a change of it, not for a lock. All that may wait for other finishes (new
 -- keys) comes before all that makes them wait, or two visits deadlock that link to each other and whose rows came between.
@@ -81,12 +82,13 @@ accepted as (
 written as (
     insert into pages (task_id, claim_version, http_status, hops, fetch_ms, fetched_at, wire_bytes, body_bytes, links, truncated, error, error_detail,
                        final_url, redirect_to, content_type, charset, charset_from, lang, title, description, h1, canonical_url, robots,
-                       etag, last_modified, ip, proxy, digest, headers)
+                       etag, last_modified, ip, proxy, digest, headers, http_version, reading)
     select id, claim_version, http_status, page_hops, fetch_ms, now() - make_interval(secs => ended_ago_ms / 1000.0), wire_bytes, body_bytes, links,
            truncated, error, error_detail, final_url, redirect_to, content_type, charset, charset_from, lang, title, description, h1,
-           canonical_url, robots, etag, last_modified, ip::inet, proxy, digest, headers::jsonb
+           canonical_url, robots, etag, last_modified, ip::inet, proxy, digest, headers::jsonb, http_version, reading
     from accepted
     where visited    -- a failed visit says why in its row; http_status null = no answer
+      and (http_status is distinct from 304 or not exists (select from pages p where p.task_id = accepted.id))    -- somebody deleted it meanwhile
     on conflict (task_id) do update
     set claim_version = excluded.claim_version,
         http_status   = excluded.http_status,
@@ -115,7 +117,36 @@ written as (
         ip            = excluded.ip,
         proxy         = excluded.proxy,
         digest        = excluded.digest,
-        headers       = excluded.headers
+        headers       = excluded.headers,
+        http_version  = excluded.http_version,
+        reading       = excluded.reading,
+        body_at       = null
+),
+unmodified as (
+    update pages p
+    set claim_version = a.claim_version,
+        body_at       = coalesce(p.body_at, p.fetched_at),
+        fetched_at    = now() - make_interval(secs => a.ended_ago_ms / 1000.0),
+        fetch_ms      = a.fetch_ms,
+        http_version  = a.http_version,
+        etag          = coalesce(p.etag, a.etag),    -- ours did it: a server that compresses names another one with a 304
+        last_modified = coalesce(a.last_modified, p.last_modified),
+        ip            = a.ip::inet,
+        proxy         = a.proxy,
+        headers       = p.headers || (a.headers::jsonb - 'etag')
+    from accepted a
+    where p.task_id = any (array(select id from accepted where visited and http_status = 304))
+      and p.task_id = a.id
+      and a.visited
+      and a.http_status = 304
+    returning p.task_id, p.claim_version
+),
+carried as (
+    update bodies b
+    set claim_version = u.claim_version
+    from unmodified u
+    where b.task_id = any (array(select task_id from unmodified))
+      and b.task_id = u.task_id
 ),
 kept as (
     insert into bodies (task_id, claim_version, body)

@@ -4,6 +4,7 @@ mod bounds;
 mod ending;
 mod politeness;
 mod redirects;
+mod revisits;
 mod robots;
 mod together;
 mod troubles;

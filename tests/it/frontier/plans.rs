@@ -10,11 +10,15 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _
 use super::Ground;
 
 /// The statements of the crawl's course. Left out are those of its begin and end, which may look at all of a small table.
-const STATEMENTS: [(&str, &str); 26] = [
+const STATEMENTS: [(&str, &str); 27] = [
     ("claim", include_str!("../../../src/frontier/sql/claim.sql")),
     (
         "finish",
         include_str!("../../../src/frontier/sql/finish.sql"),
+    ),
+    (
+        "validators",
+        include_str!("../../../src/frontier/sql/validators.sql"),
     ),
     (
         "enqueue_hosts",

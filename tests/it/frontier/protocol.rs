@@ -260,6 +260,10 @@ pub(super) async fn finish(
         .bind(column(&links, |(_, link)| {
             link.excluded.as_ref().map(|(_, detail)| detail.clone())
         }))
+        .bind(text(|page| page.http_version.map(str::to_owned)))
+        .bind(column(batch, |visit| {
+            visit.page.as_ref().and_then(|page| page.reading)
+        }))
         .fetch_all(db)
         .await
 }

@@ -19,7 +19,7 @@ use crate::support::crawl::{broken_invariants, column};
 use crate::support::wire::Cut;
 
 /// What a process does, with the statements that it takes to.
-const DEEDS: [(Deed, &[&str]); 33] = [
+const DEEDS: [(Deed, &[&str]); 34] = [
     (Deed::Open, &["open_crawl", "agreement"]),
     (Deed::Set, &["set_setting"]),
     (Deed::Standing, &["standing"]),
@@ -39,6 +39,7 @@ const DEEDS: [(Deed, &[&str]); 33] = [
     ),
     (Deed::Claim, &["claim"]),
     (Deed::Begin, &["begin"]),
+    (Deed::Validators, &["validators"]),
     (Deed::Finish, &["finish"]),
     (Deed::GiveBack, &["give_back"]),
     (Deed::Release, &["release"]),
@@ -94,6 +95,7 @@ enum Deed {
     Enqueue,
     Claim,
     Begin,
+    Validators,
     Finish,
     GiveBack,
     Release,
@@ -208,6 +210,9 @@ impl<'a> Scene<'a> {
             Deed::Promote | Deed::Refresh => {
                 "update tasks set status = 'failed', available_at = now() where url like '%1'"
             }
+            Deed::Validators => {
+                "insert into pages (task_id, claim_version, http_status, reading, etag) select id, 1, 200, 7, 'x' from tasks"
+            }
             Deed::Park => {
                 "update tasks set status = 'excluded'; update hosts set has_new = true, held_by = null"
             }
@@ -307,6 +312,11 @@ impl<'a> Scene<'a> {
                 )
             }
             Deed::Begin => format!("{:?}", frontier.begin(me, task.unwrap()).await.unwrap()),
+            Deed::Validators => {
+                let tasks = [task.unwrap().id];
+                let stored = frontier.validators_of(&tasks, 7, false).await;
+                format!("{:?}", stored.unwrap())
+            }
             Deed::Finish => {
                 let finish = Finish {
                     task: task.unwrap().id,
