@@ -2,6 +2,7 @@
 
 mod bounds;
 mod ending;
+mod hostile;
 mod politeness;
 mod redirects;
 mod revisits;
@@ -15,7 +16,7 @@ use pgcrawl::crawl::End;
 use crate::support::{
     crawl::{Setup, broken_invariants, column, number},
     db::TestDb,
-    site::Site,
+    site::{RawListener, Site, Then},
 };
 
 #[tokio::test]
@@ -172,6 +173,56 @@ async fn nul_bytes_and_endless_titles_lose_no_page() {
         )
         .await,
         1
+    );
+}
+
+#[tokio::test]
+async fn nul_and_broken_bytes_in_all_places_lose_neither_the_page_nor_its_batch() {
+    const ROOT: &[u8] = b"<a href=/good0>a</a><a href='/nul%00?\0=\0'>b</a><a href=/good1>c</a><a href=/header>d</a>";
+    const PAGE: &[u8] = b"<html lang='d\0e'><title>a\0\xFFb</title><h1>\0</h1><meta name=description content='\xC3\0'>\0<link rel=canonical href='/\0'>";
+    let raw = RawListener::start(|request| {
+        let (fields, body): (&[u8], &[u8]) = match request.target() {
+            "/robots.txt" => (b"content-type: text/plain\r\n", b"User-agent: *\n\0\xFF: \0\n"),
+            "/" => (b"content-type: text/html; charset=utf-8\r\n", ROOT),
+            _ => (
+                b"content-type: text/html; charset=utf-8\r\netag: \"\xFF\"\r\nx-bytes: \x80\xFF\r\n",
+                PAGE,
+            ),
+        };
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n", body.len());
+        let answer = [head.as_bytes(), fields, b"\r\n", body].concat();
+        (answer, Then::KeepOpen)
+    })
+    .await;
+    let db = TestDb::new().await;
+    let mut setup = Setup::quick();
+    setup.crawl.keep_bodies = true;
+    // All that the first page leads to in one batch.
+    setup.crawl.linger = std::time::Duration::from_millis(500);
+    setup.crawl(&db, &[raw.url("/")]).await;
+    assert_eq!(
+        column(
+            &db.pool,
+            "select status, count(*) from tasks group by status"
+        )
+        .await,
+        ["done,5"]
+    );
+    assert_eq!(
+        column(
+            &db.pool,
+            "select distinct title, charset, charset_from from pages where title is not null"
+        )
+        .await,
+        ["a\u{fffd}b,UTF-8,header"]
+    );
+    assert_eq!(
+        number(
+            &db.pool,
+            "select count(*) from bodies where position('\\x00'::bytea in body) > 0"
+        )
+        .await,
+        5
     );
 }
 

@@ -1,8 +1,11 @@
 //! Politeness that several processes keep together: the crawl's rate, the delay of an address, a pace that answers asked for.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::IntoResponse as _;
 
 use crate::support::{
     crawl::{Setup, broken_invariants, number},
@@ -166,4 +169,47 @@ async fn an_answer_that_asks_for_patience_doubles_the_hosts_delay_until_it_answe
     let wait = requests[busy + 1].started - requests[busy].ended.unwrap();
     assert!(wait >= Duration::from_secs(1), "{wait:?}");
     assert_apart(requests[busy + 1..].to_vec(), Duration::from_millis(180));
+}
+
+/// H16 of the field cases: a host that bears so much and no more.
+#[tokio::test]
+async fn a_host_that_bears_two_requests_in_a_while_is_asked_more_slowly_until_all_is_had() {
+    let links: String = (0..30).map(|n| format!("<a href=/{n}>x</a>")).collect();
+    let (window, lately) = (Duration::from_millis(250), Mutex::new(Vec::new()));
+    let too_many = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&too_many);
+    let site = Site::builder()
+        .robots("")
+        .otherwise(move |request| {
+            let mut lately = lately.lock().unwrap();
+            let now = Instant::now();
+            lately.retain(|asked| now - *asked < window);
+            lately.push(now);
+            let answer = match lately.len() {
+                0..=2 => {
+                    let body = if request.uri().path() == "/" {
+                        links.clone()
+                    } else {
+                        String::new()
+                    };
+                    ([(header::CONTENT_TYPE, "text/html")], body).into_response()
+                }
+                _ => {
+                    counted.fetch_add(1, Ordering::Relaxed);
+                    StatusCode::TOO_MANY_REQUESTS.into_response()
+                }
+            };
+            std::future::ready(answer)
+        })
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    let mut setup = Setup::quick();
+    setup.frontier.delay = Duration::from_millis(40);
+    setup.crawl.retry.too_many_wait = Duration::from_millis(300);
+    setup.crawl(&db, &[site.url("/")]).await;
+    let done = "select count(*) from tasks where status = 'done'";
+    assert_eq!(number(&db.pool, done).await, 31);
+    let too_many = too_many.load(Ordering::Relaxed);
+    assert!((1..30).contains(&too_many), "{too_many} answers of 429");
 }
