@@ -13,7 +13,7 @@ use crate::config::{Config, FlagValue};
 use crate::exchange::{Exchange, Truncated, text};
 use crate::extract::fields::{self, Selected};
 use crate::extract::{CharsetFrom, Extraction, Input, extract};
-use crate::fetch::{FetchError, FetchOptions, Fetcher, PrivateGuard, ProxyEnvironment};
+use crate::fetch::{FetchError, FetchOptions, Fetcher, PrivateGuard, ProxyEnvironment, TlsFailure};
 use crate::robots::{Access, Robots, Verdict, access};
 
 /// Flags of `fetch`.
@@ -148,10 +148,21 @@ async fn refusal(
 
 /// The error, with what can be done about it where we know something.
 fn failed(error: FetchError) -> anyhow::Result<Exit> {
-    let hint = match error.class() {
-        "private_address" => "--allow-private asks private addresses that no seed names",
-        "tls" => "--insecure leaves certificates unchecked",
-        "dns" => "fetch.resolver = \"system\" asks the system's resolver instead",
+    let hint = match &error {
+        FetchError::PrivateAddress { .. } => {
+            "fetch.allow_hosts names hosts and networks of your own; --allow-private allows all"
+        }
+        FetchError::Tls { failure, .. } => match failure {
+            TlsFailure::ClientCertificate => "fetch.client_cert and fetch.client_key name yours",
+            TlsFailure::NotTls => "try it with http://",
+            TlsFailure::UnknownIssuer => {
+                "--ca-file trusts an authority of your own, --insecure leaves certificates unchecked"
+            }
+            _ => "--insecure leaves certificates unchecked",
+        },
+        FetchError::Dns { .. } => {
+            "--resolver system asks the system's resolver instead, --dns ADDRESS:PORT another nameserver"
+        }
         _ => return Err(error.into()),
     };
     Err(error).hint(hint)

@@ -139,12 +139,87 @@ pub struct FetchFlags {
         hide_short_help = true
     )]
     pub cookies: Option<String>,
+    /// Host or network of your own, which may be asked at a private address
+    ///
+    /// A name, *.name, address or network like 10.1.0.0/16; may be given several times. Key fetch.allow_hosts, default
+    /// none.
+    #[arg(
+        long,
+        value_name = "HOST",
+        help_heading = "Requests",
+        hide_short_help = true
+    )]
+    pub allow_host: Vec<String>,
 
     /// Leave certificates unchecked
     ///
     /// Key fetch.insecure, default false.
     #[arg(long, help_heading = "Requests")]
     pub insecure: bool,
+
+    /// Trust the authorities of this PEM file, too
+    ///
+    /// Besides the system's and Mozilla's. Key fetch.ca_file, default none.
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Requests",
+        hide_short_help = true
+    )]
+    pub ca_file: Option<String>,
+
+    /// Certificate for servers that ask for one, a PEM file
+    ///
+    /// With what signed it. Each server that asks is shown it. Key fetch.client_cert, default none.
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Requests",
+        hide_short_help = true
+    )]
+    pub client_cert: Option<String>,
+
+    /// Private key of --client-cert, a PEM file
+    ///
+    /// Key fetch.client_key, default none: it is in the same file.
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Requests",
+        hide_short_help = true
+    )]
+    pub client_key: Option<String>,
+
+    /// Ask this nameserver
+    ///
+    /// Instead of those of resolv.conf; the port is 53 if none is named. Key fetch.resolver.
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        help_heading = "Requests",
+        hide_short_help = true
+    )]
+    pub dns: Option<String>,
+
+    /// Who looks names up
+    ///
+    /// hickory asks the nameservers of resolv.conf and keeps their answers; system is getaddrinfo, with all that the
+    /// machine has set up. Key fetch.resolver, default hickory.
+    #[arg(long, value_name = "WHO", value_parser = ["hickory", "system"], conflicts_with = "dns", help_heading = "Requests", hide_short_help = true)]
+    pub resolver: Option<String>,
+
+    /// Ask a host at this address, without looking its name up
+    ///
+    /// HOST:ADDRESS, or HOST:PORT:ADDRESS for one port only, as curl has it; several addresses with commas between them;
+    /// may be given several times. The address may be a private one, for that very host. A proxy that looks names up
+    /// knows nothing of it. Key fetch.resolve, default none.
+    #[arg(
+        long,
+        value_name = "HOST:ADDRESS",
+        help_heading = "Requests",
+        hide_short_help = true
+    )]
+    pub resolve: Vec<String>,
 }
 
 impl CrawlFlags {
@@ -194,9 +269,16 @@ impl FetchFlags {
                 self.allow_private,
                 "true",
             ),
+            list("--allow-host", "fetch.allow_hosts", &self.allow_host),
             switch("--insecure", "fetch.insecure", self.insecure, "true"),
             text("--cookies", "fetch.cookie_file", &self.cookies),
             headers(&self.header),
+            text("--ca-file", "fetch.ca_file", &self.ca_file),
+            text("--client-cert", "fetch.client_cert", &self.client_cert),
+            text("--client-key", "fetch.client_key", &self.client_key),
+            text("--dns", "fetch.resolver", &self.dns),
+            text("--resolver", "fetch.resolver", &self.resolver),
+            list("--resolve", "fetch.resolve", &self.resolve),
         ];
         all.into_iter().flatten().collect()
     }
@@ -213,6 +295,12 @@ fn headers(lines: &[String]) -> Option<FlagValue> {
     let list: Vec<&str> = lines.iter().map(String::as_str).collect();
     let text = toml::Value::from(list).to_string();
     (!lines.is_empty()).then(|| FlagValue::new("--header", "fetch.headers", text))
+}
+
+/// A flag that may be given several times.
+fn list(flag: &'static str, key: &'static str, values: &[String]) -> Option<FlagValue> {
+    let list = toml::Value::from(values.to_vec());
+    (!values.is_empty()).then(|| FlagValue::new(flag, key, list.to_string()))
 }
 
 fn switch(
@@ -253,9 +341,16 @@ mod tests {
             fetch: FetchFlags {
                 proxy: set("http://proxy.example:3128"),
                 allow_private: true,
+                allow_host: vec!["10.0.0.0/8".to_owned(), "*.lab.example".to_owned()],
                 insecure: true,
                 header: vec!["Accept-Language: de".into(), "X-A: env:A".into()],
                 cookies: set("cookies.txt"),
+                ca_file: set("ca.pem"),
+                client_cert: set("me.pem"),
+                client_key: set("me.key"),
+                dns: set("127.0.0.1:5353"),
+                resolver: None,
+                resolve: vec!["a.example:127.0.0.1".to_owned()],
             },
             grace: set("5s"),
         };
@@ -271,6 +366,6 @@ mod tests {
             );
             assert_eq!(loaded.origin(value.key).to_string(), value.flag);
         }
-        assert_eq!(values.len(), 19);
+        assert_eq!(values.len(), 25);
     }
 }

@@ -395,6 +395,12 @@ fn addresses(complaints: &mut Complaints<'_>, config: &Config) {
         "for example \"socks5h://127.0.0.1:9050\"",
     );
     complaints.unless(
+        config.fetch.client_key.is_none() || config.fetch.client_cert.is_some(),
+        "fetch.client_key",
+        "is set, and fetch.client_cert is not",
+        "a key is of no use without its certificate",
+    );
+    complaints.unless(
         is_filter(&config.log.level),
         "log.level",
         format!(

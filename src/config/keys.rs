@@ -57,11 +57,16 @@ pub const KEYS: &[Key] = keys! {
     shared  fetch.max_body
     machine fetch.proxy
     shared  fetch.allow_private
+    shared  fetch.allow_hosts
     machine fetch.insecure
+    machine fetch.ca_file
+    machine fetch.client_cert
+    machine fetch.client_key
     machine fetch.resolver
     machine fetch.headers
     machine fetch.cookies
     machine fetch.cookie_file
+    machine fetch.resolve
     shared  retry.waits
     shared  retry.dns_waits
     shared  retry.jitter

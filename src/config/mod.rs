@@ -14,7 +14,7 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use secrecy::SecretString;
 
-use crate::fetch::{KeepCookies, Resolver};
+use crate::fetch::{HostAddresses, KeepCookies, OwnHost, Resolver};
 use crate::scope::ScopeKind;
 
 mod agreed;
@@ -131,8 +131,16 @@ pub struct Fetch {
     pub proxy: Option<SecretString>,
     /// Whether private addresses that no seed names may be asked.
     pub allow_private: bool,
+    /// Hosts and networks of the operator's own, which may be asked at such addresses.
+    pub allow_hosts: Vec<OwnHost>,
     /// Whether certificates go unchecked.
     pub insecure: bool,
+    /// PEM file of authorities to trust besides the system's.
+    pub ca_file: Option<PathBuf>,
+    /// PEM file of a certificate for servers that ask for one.
+    pub client_cert: Option<PathBuf>,
+    /// PEM file of its key; `None`: in the same file.
+    pub client_key: Option<PathBuf>,
     /// Who looks names up.
     pub resolver: Resolver,
     /// Headers of each request, besides our own.
@@ -141,6 +149,8 @@ pub struct Fetch {
     pub cookies: KeepCookies,
     /// Cookies to bring along, in Netscape's form.
     pub cookie_file: Option<PathBuf>,
+    /// Addresses of hosts that are not looked up.
+    pub resolve: Vec<HostAddresses>,
 }
 
 /// What happens after a failure.
@@ -298,11 +308,16 @@ impl Default for Fetch {
             max_body: ByteSize::mib(10),
             proxy: None,
             allow_private: false,
+            allow_hosts: Vec::new(),
             insecure: false,
+            ca_file: None,
+            client_cert: None,
+            client_key: None,
             resolver: Resolver::Hickory,
             headers: Headers::default(),
             cookies: KeepCookies::Off,
             cookie_file: None,
+            resolve: Vec::new(),
         }
     }
 }

@@ -10,7 +10,7 @@ use toml::de::DeValue;
 use url::Url;
 
 use super::LogFormat;
-use crate::fetch::{KeepCookies, Resolver};
+use crate::fetch::{HostAddresses, KeepCookies, OwnHost, Resolver};
 use crate::scope::ScopeKind;
 
 /// The word for "not set", since TOML has none.
@@ -266,22 +266,29 @@ impl Setting for ScopeKind {
     }
 }
 
-impl Setting for Resolver {
-    fn read(value: &DeValue<'_>) -> Result<Self, String> {
-        let parsed = value.as_str().map(str::parse);
-        match parsed {
-            Some(Ok(resolver)) => Ok(resolver),
-            _ => expected(
-                "\"hickory\", \"system\" or the address:port of a nameserver",
-                value,
-            ),
-        }
-    }
+/// Types that are read from a text of their own and say themselves what is wrong with one.
+macro_rules! texts {
+    ($($type:ty: $what:literal),*) => { $(
+        impl Setting for $type {
+            fn read(value: &DeValue<'_>) -> Result<Self, String> {
+                match value.as_str() {
+                    Some(text) => text.parse(),
+                    None => expected($what, value),
+                }
+            }
 
-    fn write(&self) -> Value {
-        Value::String(self.to_string())
-    }
+            fn write(&self) -> Value {
+                Value::String(self.to_string())
+            }
+        }
+    )* };
 }
+
+texts!(
+    Resolver: "\"hickory\", \"system\" or the address:port of a nameserver",
+    OwnHost: "a host, *.host, address or network like \"10.0.0.0/8\"",
+    HostAddresses: "a text like \"host.example:10.0.0.1\""
+);
 
 /// A closed set of words.
 macro_rules! words {
@@ -366,6 +373,8 @@ mod tests {
         round(ScopeKind::Prefix);
         round(Resolver::System);
         round(Resolver::At("127.0.0.1:53".parse().unwrap()));
+        round(vec!["10.0.0.0/8".parse::<OwnHost>().unwrap()]);
+        round(vec!["a.test:80:[::1]".parse::<HostAddresses>().unwrap()]);
         round(true);
     }
 }

@@ -67,6 +67,7 @@ pub(super) struct Leave {
 #[derive(Debug)]
 struct Held {
     worker: WorkerId,
+    ip: IpAddr,
     hold: AddressHold,
     /// The hold lasts until then at least, and the delay beyond.
     until: Boottime,
@@ -119,6 +120,11 @@ impl Leave {
         self.held.as_ref().is_none_or(|held| cx.fits(held.until))
     }
 
+    /// The address that it is for; none where any may be asked.
+    pub(super) fn address(&self) -> Option<IpAddr> {
+        self.held.as_ref().map(|held| held.ip)
+    }
+
     /// The fetch is over.
     pub(super) async fn end(self, cx: &Context, ended: Boottime) -> Result<(), FrontierError> {
         match self.held {
@@ -154,6 +160,7 @@ async fn ask(cx: &Arc<Context>, ip: IpAddr) -> Result<Result<Held, Duration>, Re
     match asked.await {
         Ok(Ok(AddressLeave::Held(hold))) => Ok(Ok(Held {
             worker,
+            ip,
             hold,
             until: sent + longest,
         })),

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     canon::HostKey,
     clock::Boottime,
-    fetch::{FetchError, RobotsFetch},
+    fetch::{FetchError, FetchOptions, RobotsFetch},
     frontier::{FrontierError, HostId, StoredRobots},
     robots::{Access, Robots, access},
 };
@@ -55,11 +55,13 @@ pub(super) async fn ask(
             leave.end(cx, Boottime::now()).await?;
             return Ok(None);
         }
-        let pause = delay.max(cx.settings.ip_delay);
-        let fetched = cx
-            .fetcher
-            .fetch_robots(key, cx.settings.visit_budget, pause)
-            .await;
+        let options = FetchOptions {
+            budget: cx.settings.visit_budget,
+            pause: delay.max(cx.settings.ip_delay),
+            address: leave.address(),
+            ..FetchOptions::default()
+        };
+        let fetched = cx.fetcher.fetch_robots_with(key, &options).await;
         leave.end(cx, fetched.ended).await?;
         Ok(Some(fetched))
     };

@@ -7,7 +7,6 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use url::Url;
 
 use super::{
     address::{Leave, Refusal},
@@ -20,7 +19,7 @@ use crate::{
     clock::Boottime,
     exchange::Exchange,
     extract,
-    fetch::{self, Disposition, FetchError, FetchOptions, Validators},
+    fetch::{self, Disposition, FetchError, FetchOptions, Validators, Way},
     frontier::{ClaimedTask, FrontierError, HostId, Outcome, WorkerId},
     pages::PageRow,
     robots::{Robots, Verdict},
@@ -193,8 +192,10 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
         wanted: extract::is_wanted,
         pause: delay.max(cx.settings.ip_delay),
         validators,
+        address: leave.address(),
     };
-    let answer = cx.fetcher.fetch(&url, &options).await;
+    let mut way = Way::default();
+    let answer = cx.fetcher.fetch_by(&url, &options, &mut way).await;
     let ended_at = answer
         .as_ref()
         .map_or_else(|_| Boottime::now(), |exchange| exchange.ended);
@@ -209,7 +210,7 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
             Ended::Visited(Box::new(visit), news, Some(fetched(began, ended_at)))
         }
         Err(error) => {
-            let (visit, news) = unanswered(cx, task, &error, began);
+            let (visit, news) = unanswered(cx, task, &error, way, began);
             Ended::Visited(Box::new(visit), news, Some(fetched(began, ended_at)))
         }
     };
@@ -292,6 +293,7 @@ fn unanswered(
     cx: &Context,
     task: ClaimedTask,
     error: &FetchError,
+    way: Way,
     began: Boottime,
 ) -> (Visit, HostNews) {
     let trouble = match error.disposition() {
@@ -301,10 +303,15 @@ fn unanswered(
         _ => Trouble::Lasting,
     };
     tracing::debug!(task.id = task.id.0, url.full = %task.url, error.type = error.class(), %error, "not fetched");
-    let proxy = Url::parse(&task.url)
-        .ok()
-        .and_then(|url| cx.fetcher.proxy_label(&url));
-    let row = PageRow::without_answer(error.class(), &error.to_string(), began.elapsed(), proxy);
+    let row = PageRow {
+        ip: way.ip,
+        ..PageRow::without_answer(
+            error.class(),
+            &error.to_string(),
+            began.elapsed(),
+            way.proxy,
+        )
+    };
     let visit = failed(
         cx,
         task,

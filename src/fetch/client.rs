@@ -10,7 +10,7 @@ use rustix::process::{Resource, getrlimit};
 use tokio::time::Instant;
 use url::Url;
 
-use super::address::PrivateGuard;
+use super::address::{self, PrivateGuard};
 use super::body::{self, Deadline, Wire};
 use super::cookies::{Cookies, VisitCookies};
 use super::decode::{self, Decoded};
@@ -20,9 +20,10 @@ use super::hosts::HostSettings;
 use super::idle::{IDLE_FOR, Places};
 use super::proxy::{Routes, Upstream};
 use super::redirect::{self, MOST_HOPS, Trail};
-use super::reuse::{Fresh, MarkFresh};
+use super::resolve::Overrides;
 use super::settings::{FetchOptions, FetchSettings};
 use super::tls;
+use super::watch::{MarkConnecting, Watch};
 use crate::canon::PageUrl;
 use crate::clock::Boottime;
 use crate::exchange::{Coding, Exchange, Truncated, text};
@@ -75,8 +76,29 @@ pub(super) struct Answer {
     wire_bytes: u64,
     pub(super) truncated: Option<Truncated>,
     coding: Coding,
-    ip: Option<IpAddr>,
-    proxy: Option<Arc<str>>,
+}
+
+/// One request.
+pub(super) struct Request<'a> {
+    pub(super) url: &'a Url,
+    /// Its conditions (RFC 9110 §13.1); empty: none.
+    pub(super) condition: HeaderMap,
+    /// Whether a body of this media type is worth reading.
+    pub(super) wanted: fn(Option<&str>) -> bool,
+    /// Bytes of the body that are read at most.
+    pub(super) cap: usize,
+    /// The only address that may be asked, if the host is a name.
+    pub(super) address: Option<IpAddr>,
+}
+
+/// By which way a request went, as far as is known.
+#[derive(Clone, Debug, Default)]
+pub struct Way {
+    /// The address that was asked, or was to be; none behind a proxy, and where a name had several
+    /// and none of them answered.
+    pub ip: Option<IpAddr>,
+    /// Label of the proxy; none for the direct way.
+    pub proxy: Option<Arc<str>>,
 }
 
 impl Fetcher {
@@ -88,18 +110,19 @@ impl Fetcher {
         let guard = if settings.allow_private {
             PrivateGuard::open()
         } else {
-            private
+            private.with_own(&settings.allow_hosts)
         };
         let (routes, upstreams) =
             Routes::new(settings.proxy.as_deref(), &settings.proxy_environment)?;
-        let lookup = Lookup::new(&settings.resolver);
-        let names = guarded(&settings, &lookup, &guard, None);
+        let lookup = Lookup::new(&settings.resolver, settings.shortest_ttl);
+        let overrides = Arc::new(Overrides::new(&settings.resolve));
+        let guarded = |upstream| guarded(&settings, &lookup, &guard, &overrides, upstream);
+        let names = guarded(None);
         let direct = build(&settings, names.clone(), None)?;
         let proxied = upstreams
             .iter()
             .map(|upstream| {
-                let names = guarded(&settings, &lookup, &guard, Some(upstream));
-                let client = build(&settings, names, Some(upstream))?;
+                let client = build(&settings, guarded(Some(upstream)), Some(upstream))?;
                 Ok((Arc::clone(&upstream.label), client))
             })
             .collect::<Result<_, FetchError>>()?;
@@ -123,14 +146,12 @@ impl Fetcher {
         if self.route(url).is_some() {
             return None;
         }
-        match url.host()? {
-            url::Host::Ipv4(ip) => Some(ip.into()),
-            url::Host::Ipv6(ip) => Some(ip.into()),
-            url::Host::Domain(name) => {
-                let found = self.inner.names.addresses(name).await.ok()?;
-                found.into_iter().min()
-            }
+        if let Some(ip) = address::literal(url) {
+            return Some(ip);
         }
+        let names = &self.inner.names;
+        let found = names.addresses(url.host_str()?, url.port_or_known_default());
+        found.await.ok()?.into_iter().min()
     }
 
     /// The settings it was built from.
@@ -159,6 +180,19 @@ impl Fetcher {
         url: &PageUrl,
         options: &FetchOptions,
     ) -> Result<Exchange, FetchError> {
+        self.fetch_by(url, options, &mut Way::default()).await
+    }
+
+    /// The same; `way` tells by which way the last request went, also if there is no answer.
+    ///
+    /// # Errors
+    /// As [`Fetcher::fetch`].
+    pub async fn fetch_by(
+        &self,
+        url: &PageUrl,
+        options: &FetchOptions,
+        way: &mut Way,
+    ) -> Result<Exchange, FetchError> {
         let started = Instant::now();
         let deadline = Deadline::start(&self.inner.settings, options);
         let cap = usize::try_from(self.inner.settings.max_body_bytes).unwrap_or(usize::MAX);
@@ -169,21 +203,17 @@ impl Fetcher {
             let cookie = self.cookie(&cookies, at.as_url());
             trail.add(at.as_url(), cookie);
             let condition = options.validators.as_ref();
-            let condition = condition
-                .and_then(|validators| validators.headers(at.as_url()))
-                .unwrap_or_default();
-            let asked = !condition.is_empty();
-            let answer = self
-                .request(
-                    at.as_url(),
-                    condition,
-                    &mut cookies,
-                    &deadline,
-                    options.wanted,
-                    cap,
-                )
-                .await?;
-            if answer.status == 304 && !asked {
+            let request = Request {
+                url: at.as_url(),
+                condition: condition
+                    .and_then(|validators| validators.headers(at.as_url()))
+                    .unwrap_or_default(),
+                wanted: options.wanted,
+                cap,
+                address: options.address,
+            };
+            let answer = self.request(&request, &mut cookies, &deadline, way).await?;
+            if answer.status == 304 && request.condition.is_empty() {
                 return Err(FetchError::UnaskedNotModified);
             }
             if let Some(next) = redirect::to_itself(url, &at, answer.status, &answer.headers) {
@@ -208,8 +238,8 @@ impl Fetcher {
                 wire_bytes: answer.wire_bytes,
                 truncated: answer.truncated,
                 coding: answer.coding,
-                ip: answer.ip,
-                proxy: answer.proxy,
+                ip: way.ip,
+                proxy: way.proxy.clone(),
                 elapsed: started.elapsed(),
                 ended: Boottime::now(),
             });
@@ -226,29 +256,36 @@ impl Fetcher {
         cookies.header(url, said.and_then(HostSettings::cookie))
     }
 
-    /// Makes one request and reads its answer, `cap` bytes of it at most.
+    /// Makes one request and reads its answer.
     pub(super) async fn request(
         &self,
-        url: &Url,
-        condition: HeaderMap,
+        request: &Request<'_>,
         cookies: &mut VisitCookies,
         deadline: &Deadline,
-        wanted: fn(Option<&str>) -> bool,
-        cap: usize,
+        way: &mut Way,
     ) -> Result<Answer, FetchError> {
         let inner = &*self.inner;
-        inner.guard.judge_literal(url)?;
-        let (proxy, clients) = match self.route(url) {
+        *way = Way::default();
+        inner.guard.judge_literal(request.url)?;
+        let (proxy, clients) = match self.route(request.url) {
             Some((label, clients)) => (Some(label), clients),
             None => (None, &inner.direct),
         };
-        let client = match inner.places.take(url, Instant::now()) {
+        way.proxy = proxy.cloned();
+        let client = match inner.places.take(request.url, Instant::now()) {
             true => &clients.keeping,
             false => &clients.closing,
         };
-        let mut headers = condition;
-        headers.extend(self.cookie(cookies, url).map(|cookie| (COOKIE, cookie)));
-        let mut response = self.headers(client, proxy, url, headers, deadline).await?;
+        let cookie = self.cookie(cookies, request.url);
+        let watch = Watch::of(request.url, request.address);
+        let sent = self
+            .headers(client, proxy, request, cookie, &watch, deadline)
+            .await;
+        if proxy.is_none() {
+            let peer = sent.as_ref().ok().and_then(reqwest::Response::remote_addr);
+            way.ip = peer.map(|peer| peer.ip()).or_else(|| watch.address());
+        }
+        let mut response = sent?;
         let (status, version) = (response.status().as_u16(), response.version());
         if let (407, Some(label)) = (status, proxy) {
             let reason = "it asks for other credentials (407)".to_owned();
@@ -264,16 +301,15 @@ impl Fetcher {
             ));
         }
         let headers = std::mem::take(response.headers_mut());
-        let ip = if proxy.is_some() {
-            None
-        } else {
-            response.remote_addr().map(|peer| peer.ip())
-        };
-        let entry = inner.settings.hosts.of(url);
+        let entry = inner.settings.hosts.of(request.url);
         let keep = entry.and_then(|entry| entry.cookies);
-        cookies.take(url, &headers, keep.unwrap_or(inner.settings.keep_cookies));
-        let wire = if wanted(extract::media_type(&headers).as_deref()) {
-            body::read(&mut response, cap, deadline).await?
+        cookies.take(
+            request.url,
+            &headers,
+            keep.unwrap_or(inner.settings.keep_cookies),
+        );
+        let wire = if (request.wanted)(extract::media_type(&headers).as_deref()) {
+            body::read(&mut response, request.cap, deadline).await?
         } else {
             Wire {
                 truncated: Some(Truncated::Unwanted),
@@ -285,9 +321,8 @@ impl Fetcher {
             body,
             coding,
             truncated,
-        } = decode::decode(&headers, wire.bytes, wire.truncated, cap).await;
+        } = decode::decode(&headers, wire.bytes, wire.truncated, request.cap).await;
         let truncated = truncated.or(is_part(status, &headers).then_some(Truncated::Partial));
-        let proxy = proxy.cloned();
         Ok(Answer {
             status,
             version,
@@ -296,8 +331,6 @@ impl Fetcher {
             wire_bytes,
             truncated,
             coding,
-            ip,
-            proxy,
         })
     }
 
@@ -308,23 +341,28 @@ impl Fetcher {
         &self,
         client: &reqwest::Client,
         proxy: Option<&Arc<str>>,
-        url: &Url,
-        headers: HeaderMap,
+        request: &Request<'_>,
+        cookie: Option<HeaderValue>,
+        watch: &Watch,
         deadline: &Deadline,
     ) -> Result<reqwest::Response, FetchError> {
         let mut second = false;
         loop {
-            let mut request = client.get(url.clone()).headers(headers.clone());
-            if let Some(said) = self.inner.settings.hosts.said_to(url) {
-                request = said.dress(request);
+            let mut asked = client
+                .get(request.url.clone())
+                .headers(request.condition.clone());
+            if let Some(said) = self.inner.settings.hosts.said_to(request.url) {
+                asked = said.dress(asked);
             }
-            let fresh = Fresh::default();
-            let sent = deadline.headers(fresh.watch(request.send())).await?;
+            if let Some(cookie) = cookie.clone() {
+                asked = asked.header(COOKIE, cookie);
+            }
+            let sent = deadline.headers(watch.along(asked.send())).await?;
             let failure = match sent {
                 Ok(response) => return Ok(response),
                 Err(error) => error::before_headers(error, proxy, deadline.connect),
             };
-            if second || fresh.connected() || !matches!(failure, FetchError::Reset(_)) {
+            if second || watch.connected() || !matches!(failure, FetchError::Reset(_)) {
                 return Err(failure);
             }
             second = true;
@@ -360,15 +398,23 @@ fn guarded(
     settings: &FetchSettings,
     lookup: &Lookup,
     guard: &PrivateGuard,
+    overrides: &Arc<Overrides>,
     upstream: Option<&Upstream>,
 ) -> Guarded {
     Guarded {
         lookup: lookup.clone(),
         guard: guard.clone(),
+        overrides: Arc::clone(overrides),
         proxy_host: upstream.and_then(|upstream| upstream.url.host_str().map(str::to_owned)),
         patience: settings.connect_timeout.mul_f64(0.8),
         only_first: settings.only_first_address,
     }
+}
+
+/// Whose certificates go unverified.
+fn lenient(settings: &FetchSettings) -> tls::Lenient {
+    let insecure = settings.insecure;
+    Arc::new(move |_| insecure)
 }
 
 fn build(
@@ -387,7 +433,7 @@ fn build(
     defaults.extend(settings.headers.clone());
     defaults.insert(ACCEPT_ENCODING, CODINGS);
     let user_agent = header("user_agent", &settings.user_agent)?;
-    let tls = tls::config(settings.insecure)?;
+    let tls = tls::config(settings, lenient(settings))?;
     let unusable = |key, error: reqwest::Error| FetchError::Setting {
         key,
         reason: error.without_url().to_string(),
@@ -410,7 +456,7 @@ fn build(
             .pool_max_idle_per_host(idle_per_host)
             .tls_backend_preconfigured(tls.clone())
             .dns_resolver(names.clone())
-            .connector_layer(MarkFresh);
+            .connector_layer(MarkConnecting);
         if let Some(upstream) = upstream {
             let proxy = reqwest::Proxy::all(upstream.url.clone())
                 .map_err(|error| unusable("proxy", error))?;

@@ -10,7 +10,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::address::purpose;
 use super::dns;
+use super::tls::TlsFailure;
 
 type Source = Box<dyn StdError + Send + Sync>;
 
@@ -23,11 +25,13 @@ pub enum FetchError {
     Dns {
         /// The name asked for.
         host: String,
+        /// Whose fault that is.
+        trouble: NameTrouble,
         /// What the resolver said.
         reason: String,
     },
     /// The host is at an address that is not public, and no seed names it.
-    #[error("{host} is at the private address {ip}, which no seed names")]
+    #[error("{host} is at the private address {ip} ({}), which no seed names", purpose(*ip).unwrap_or("public"))]
     PrivateAddress {
         /// The host, as the URL has it.
         host: String,
@@ -60,8 +64,13 @@ pub enum FetchError {
         stage: Stage,
     },
     /// The TLS handshake failed: a certificate that does not verify, or no common ground.
-    #[error("tls: {0}")]
-    Tls(#[source] Source),
+    #[error("tls: {reason}")]
+    Tls {
+        /// What of it failed.
+        failure: TlsFailure,
+        /// The same as a plain sentence.
+        reason: String,
+    },
     /// The connection was closed or reset before the headers were complete.
     #[error("connection closed before an answer came")]
     Reset(#[source] Source),
@@ -119,6 +128,20 @@ pub enum FetchError {
     },
 }
 
+/// Why a name did not resolve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NameTrouble {
+    /// There is no such name (NXDOMAIN).
+    Unknown,
+    /// The name has no address.
+    NoAddress,
+    /// No nameserver answered, or the one that did could not say (SERVFAIL): no news of the name.
+    NoAnswer,
+    /// No nameserver can be asked for it: a label above 63 octets, a name above 253.
+    Impossible,
+}
+
 /// What a fetch was waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -167,7 +190,7 @@ impl FetchError {
             E::ConnectTimeout(_) => "connect_timeout",
             E::IdleTimeout { .. } => "idle_timeout",
             E::TotalTimeout { .. } => "total_timeout",
-            E::Tls(_) => "tls",
+            E::Tls { failure, .. } => failure.class(),
             E::Reset(_) => "reset",
             E::Incomplete(_) => "incomplete",
             E::HeaderLimit => "header_limit",
@@ -187,7 +210,8 @@ impl FetchError {
     pub fn is_host_level(&self) -> bool {
         use FetchError as E;
         match self {
-            E::Dns { .. } | E::Refused | E::NoRoute(_) | E::ConnectTimeout(_) | E::Tls(_) => true,
+            E::Dns { .. } | E::Refused | E::NoRoute(_) | E::ConnectTimeout(_) => true,
+            E::Tls { .. } => true,
             E::Reset(_) | E::Tunnel { .. } => true,
             // A host that begins to answer lives; what is slow then is the page.
             E::IdleTimeout { stage, .. } | E::TotalTimeout { stage, .. } => {
@@ -201,7 +225,12 @@ impl FetchError {
     pub fn disposition(&self) -> Disposition {
         use FetchError as E;
         match self {
-            E::Dns { .. } | E::NoRoute(_) => Disposition::RetryFew,
+            E::Dns { trouble, .. } => match trouble {
+                NameTrouble::Unknown | NameTrouble::NoAddress => Disposition::RetryFew,
+                NameTrouble::NoAnswer => Disposition::Retry,
+                NameTrouble::Impossible => Disposition::Never,
+            },
+            E::NoRoute(_) => Disposition::RetryFew,
             E::Proxy { .. } => Disposition::Proxy,
             E::Refused | E::ConnectTimeout(_) | E::IdleTimeout { .. } | E::TotalTimeout { .. } => {
                 Disposition::Retry
@@ -210,7 +239,7 @@ impl FetchError {
                 Disposition::Retry
             }
             E::UnaskedNotModified => Disposition::Retry,
-            E::PrivateAddress { .. } | E::Tls(_) | E::Malformed(_) | E::Url(_) => {
+            E::PrivateAddress { .. } | E::Tls { .. } | E::Malformed(_) | E::Url(_) => {
                 Disposition::Never
             }
             E::HeaderLimit => Disposition::Never,
@@ -238,8 +267,9 @@ pub(super) fn before_headers(
     if let Some(failure) = find::<dns::Failure>(&causes) {
         return failure.to_error(proxy);
     }
-    if find::<rustls::Error>(&causes).is_some() {
-        return FetchError::Tls(last(&causes));
+    if let Some(tls) = find::<rustls::Error>(&causes) {
+        let (failure, reason) = TlsFailure::of(tls);
+        return FetchError::Tls { failure, reason };
     }
     if let (Some(label), true) = (proxy, error.is_connect()) {
         return through_proxy(label, &error, &causes, limit);

@@ -1,15 +1,14 @@
 //! Gets a host's robots.txt (RFC 9309 §2.3.1): by the same way as its pages, over up to five
 //! redirects, of any length up to a cap. What the answer means is `robots`' to say.
 
-use std::time::Duration;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::HeaderMap;
 use url::Url;
 
 use super::body::Deadline;
-use super::client::Answer;
+use super::client::{Answer, Request, Way};
 use super::settings::FetchOptions;
 use super::{FetchError, Fetcher, retry_after};
 use crate::canon::HostKey;
@@ -61,7 +60,7 @@ impl Fetcher {
         self.fetch_robots_with(host, &options).await
     }
 
-    /// The same, with leave for each redirect as the options have it.
+    /// The same with all that may be asked; a body of any type is wanted.
     pub async fn fetch_robots_with(&self, host: &HostKey, options: &FetchOptions) -> RobotsFetch {
         let deadline = Deadline::start(self.settings(), options);
         let mut cookies = self.cookies();
@@ -76,15 +75,16 @@ impl Fetcher {
         };
         let mut hosts = vec![found.final_url.origin()];
         loop {
+            let request = Request {
+                url: &found.final_url,
+                condition: HeaderMap::new(),
+                wanted: |_| true,
+                cap: MOST_BYTES,
+                // Other hosts are elsewhere.
+                address: options.address.filter(|_| hosts.len() == 1),
+            };
             let asked = self
-                .request(
-                    &found.final_url,
-                    HeaderMap::new(),
-                    &mut cookies,
-                    &deadline,
-                    |_| true,
-                    MOST_BYTES,
-                )
+                .request(&request, &mut cookies, &deadline, &mut Way::default())
                 .await;
             found.ended = Boottime::now();
             let answer = match asked {

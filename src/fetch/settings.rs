@@ -1,7 +1,8 @@
 //! What an operator may set about fetching, and what a visit may ask for.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use super::conditional::Validators;
 use super::cookies::{Cookie, KeepCookies};
 use super::hosts::HostRules;
 use super::proxy::{ProxyEnvironment, without_credentials};
+use super::{HostAddresses, OwnHost};
 
 /// How resources are fetched; shared by all visits of a process.
 #[derive(Clone)]
@@ -38,13 +40,25 @@ pub struct FetchSettings {
     /// Whether addresses that are not public may be asked without a seed that names the host.
     /// Default false.
     pub allow_private: bool,
+    /// The operator's own hosts and networks, which may be asked at such addresses. Default none.
+    pub allow_hosts: Vec<OwnHost>,
     /// Whether certificates go unverified. Default false.
     pub insecure: bool,
+    /// A PEM file of authorities that are trusted besides the system's. Default none.
+    pub ca_file: Option<PathBuf>,
+    /// A PEM file of the certificate, with its chain, that is shown to servers that ask for one. Default none.
+    pub client_cert: Option<PathBuf>,
+    /// A PEM file of its private key. Default: it is in the same file.
+    pub client_key: Option<PathBuf>,
     /// Who resolves names. Default [`Resolver::Hickory`].
     pub resolver: Resolver,
     /// Hosts whose connections are kept for a while after an answer, four each at most; further ones are asked with a connection of
     /// their own each time. Default 1,000, or fewer where the process may not open as many files.
     pub kept_hosts: usize,
+    /// Addresses that the operator gives for hosts; they are neither looked up nor judged. Default none.
+    pub resolve: Vec<HostAddresses>,
+    /// How long an address counts at least, whatever its TTL. Default 5 s.
+    pub shortest_ttl: Duration,
     /// Whether a name with several addresses is asked at the first of them only, in their order: for a delay per address. Default false.
     pub only_first_address: bool,
     /// Headers of each request, besides our own. Default none.
@@ -70,9 +84,15 @@ impl Default for FetchSettings {
             proxy: None,
             proxy_environment: ProxyEnvironment::default(),
             allow_private: false,
+            allow_hosts: Vec::new(),
             insecure: false,
+            ca_file: None,
+            client_cert: None,
+            client_key: None,
             resolver: Resolver::default(),
             kept_hosts: 1_000,
+            resolve: Vec::new(),
+            shortest_ttl: Duration::from_secs(5),
             only_first_address: false,
             headers: HeaderMap::new(),
             keep_cookies: KeepCookies::Off,
@@ -95,9 +115,15 @@ impl fmt::Debug for FetchSettings {
             .field("proxy", &self.proxy.as_deref().map(without_credentials))
             .field("proxy_environment", &self.proxy_environment)
             .field("allow_private", &self.allow_private)
+            .field("allow_hosts", &self.allow_hosts)
             .field("insecure", &self.insecure)
+            .field("ca_file", &self.ca_file)
+            .field("client_cert", &self.client_cert)
+            .field("client_key", &self.client_key)
             .field("resolver", &self.resolver)
             .field("kept_hosts", &self.kept_hosts)
+            .field("resolve", &self.resolve)
+            .field("shortest_ttl", &self.shortest_ttl)
             .field("only_first_address", &self.only_first_address)
             .field("headers", &self.headers)
             .field("keep_cookies", &self.keep_cookies)
@@ -106,6 +132,9 @@ impl fmt::Debug for FetchSettings {
             .finish()
     }
 }
+
+/// Where a nameserver listens that is named without a port.
+const DNS_PORT: u16 = 53;
 
 /// Who resolves names: `hickory`, `system`, or the `address:port` of a nameserver.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -127,9 +156,15 @@ impl FromStr for Resolver {
         match text {
             "hickory" => Ok(Resolver::Hickory),
             "system" => Ok(Resolver::System),
-            other => other.parse().map(Resolver::At).map_err(|_| {
-                format!("{other:?} is neither hickory, system nor the address:port of a nameserver")
-            }),
+            other => {
+                let bare = other.trim_start_matches('[').trim_end_matches(']');
+                let usual = bare.parse().map(|ip: IpAddr| (ip, DNS_PORT).into());
+                other.parse().or(usual).map(Resolver::At).map_err(|_| {
+                    format!(
+                        "{other:?} is neither hickory, system nor the address:port of a nameserver"
+                    )
+                })
+            }
         }
     }
 }
@@ -158,6 +193,9 @@ pub struct FetchOptions {
     pub pause: Duration,
     /// What is known of the last answer: a 304 is asked for. Default none.
     pub validators: Option<Validators>,
+    /// The only address at which the URL's host may be asked, where its name has several: the one
+    /// that leave was had for ([`super::Fetcher::address`]). Default none: any.
+    pub address: Option<IpAddr>,
 }
 
 impl Default for FetchOptions {
@@ -167,6 +205,7 @@ impl Default for FetchOptions {
             wanted: |_| true,
             pause: Duration::ZERO,
             validators: None,
+            address: None,
         }
     }
 }

@@ -10,7 +10,7 @@ use axum::response::IntoResponse;
 use pgcrawl::canon::{HostKey, PageUrl};
 use pgcrawl::exchange::{Coding, Exchange, Truncated};
 use pgcrawl::fetch::{
-    Disposition, FetchError, FetchOptions, FetchSettings, Fetcher, PrivateGuard, Resolver,
+    Disposition, FetchError, FetchOptions, FetchSettings, Fetcher, PrivateGuard, Resolver, Way,
 };
 use tokio::io::AsyncReadExt;
 
@@ -21,8 +21,6 @@ mod command;
 mod hosts;
 mod http2;
 mod proxies;
-mod proxies;
-mod robots;
 mod robots;
 pub(crate) mod rubbish;
 mod sessions;

@@ -152,12 +152,13 @@ async fn a_host_that_is_named_may_be_private_and_one_that_it_leads_to_may_not() 
 
 #[tokio::test]
 async fn an_error_says_what_and_what_to_do() {
-    let server = super::tls::Server::plain(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+    let server =
+        crate::support::authority::Server::plain(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
     let output = run(&[&server.url(), "--ignore-robots"]).await;
     assert_eq!((stdout(&output), output.status.code()), ("", Some(1)));
     let said = stderr(&output);
     assert!(said.contains("error: tls: "), "{said}");
-    assert!(said.contains("hint: --insecure"), "{said}");
+    assert!(said.contains("hint: try it with http://"), "{said}");
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::*;
+use crate::support::authority::Signed;
 
 /// A request: the number of its connection and its number within it, from 0.
 type Nth = (usize, usize);
@@ -41,7 +42,7 @@ impl Server {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let (log, answer): (_, Arc<Answer>) = (Arc::clone(&seen), Arc::new(answer));
         let serving = tokio::spawn(async move {
-            let acceptor = tls::acceptor(&["h2", "http/1.1"]);
+            let acceptor = Signed::by_itself(&["127.0.0.1"]).acceptor_of(&["h2", "http/1.1"]);
             let mut connections = JoinSet::new();
             for number in 0.. {
                 let (stream, _) = listener.accept().await.unwrap();

@@ -1,130 +1,171 @@
 //! HTTPS: whom we believe.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio::io::{AsyncWriteExt, BufReader};
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
-use tokio_rustls::TlsAcceptor;
-
 use super::*;
+use crate::support::authority::{Authority, Server, Signed};
 
-/// Self-signed for localhost and 127.0.0.1 until 2126, and trusted by nobody:
-/// `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 36500
-/// -subj "/CN=pgcrawl test" -addext "subjectAltName=DNS:localhost,IP:127.0.0.1"`.
-const CERTIFICATE: &[u8] = include_bytes!("tls/cert.pem");
-const KEY: &[u8] = include_bytes!("tls/key.pem");
+const PAGE: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\npage";
 
-/// A server that sends bytes to whoever connects, at once or after a TLS handshake and a request.
-pub(super) struct Server {
-    address: SocketAddr,
-    serving: JoinHandle<()>,
-}
+/// Years in which all tests are run.
+const VALID: std::ops::Range<i32> = 2020..2120;
 
-impl Server {
-    pub(super) async fn plain(bytes: &'static [u8]) -> Server {
-        Server::start(None, bytes).await
-    }
-
-    async fn secure(bytes: &'static [u8]) -> Server {
-        Server::start(Some(acceptor(&[])), bytes).await
-    }
-}
-
-/// Accepts TLS connections that speak one of these protocols by ALPN.
-pub(super) fn acceptor(protocols: &[&str]) -> TlsAcceptor {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(
-            vec![CertificateDer::from_pem_slice(CERTIFICATE).unwrap()],
-            PrivateKeyDer::from_pem_slice(KEY).unwrap(),
-        )
-        .unwrap();
-    config.alpn_protocols = protocols
-        .iter()
-        .map(|name| name.as_bytes().to_vec())
-        .collect();
-    TlsAcceptor::from(Arc::new(config))
-}
-
-impl Server {
-    async fn start(acceptor: Option<TlsAcceptor>, bytes: &'static [u8]) -> Server {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let serving = tokio::spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
-                let Some(acceptor) = &acceptor else {
-                    let _ = stream.write_all(bytes).await;
-                    continue;
-                };
-                let Ok(stream) = acceptor.accept(stream).await else {
-                    continue;
-                };
-                let mut stream = BufReader::new(stream);
-                let mut line = String::new();
-                while line != "\r\n" {
-                    line.clear();
-                    let read = tokio::io::AsyncBufReadExt::read_line(&mut stream, &mut line);
-                    if read.await.unwrap_or(0) == 0 {
-                        break;
-                    }
-                }
-                let _ = stream.write_all(bytes).await;
-                let _ = stream.shutdown().await;
-            }
-        });
-        Server { address, serving }
-    }
-
-    pub(super) fn url(&self) -> String {
-        format!("https://{}/", self.address)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.serving.abort();
-    }
-}
-
-#[tokio::test]
-async fn a_certificate_that_does_not_verify_is_never_tried_again_and_is_the_host_s_fault() {
-    let server = Server::secure(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\npage").await;
-    let error = fetch(&server.url()).await.unwrap_err();
-    assert_eq!(
-        (error.class(), error.disposition()),
-        ("tls", Disposition::Never)
-    );
-    assert!(error.is_host_level());
-    assert!(error.to_string().contains("certificate"), "{error}");
-}
-
-#[tokio::test]
-async fn insecure_takes_any_certificate() {
-    let server = Server::secure(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\npage").await;
-    let insecure = FetchSettings {
-        insecure: true,
+fn trusting(authority: &Authority) -> FetchSettings {
+    FetchSettings {
+        ca_file: Some(authority.file()),
         ..settings()
-    };
-    let found = fetch_with(insecure, &server.url()).await.unwrap();
-    assert_eq!(
-        (found.body, found.ip),
-        ("page".into(), Some(server.address.ip()))
-    );
+    }
 }
 
 #[tokio::test]
-async fn what_is_no_tls_behind_https_is_never_tried_again() {
-    let server = Server::plain(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
-    let error = fetch(&server.url()).await.unwrap_err();
-    assert_eq!(
-        (error.class(), error.disposition()),
-        ("tls", Disposition::Never)
+async fn an_authority_of_the_operator_s_own_is_trusted_and_no_other() {
+    let (ours, theirs) = (Authority::new(), Authority::new());
+    let good = Server::secure(ours.sign(&["127.0.0.1"], VALID).acceptor(None), PAGE).await;
+    let found = fetch_with(trusting(&ours), &good.url()).await.unwrap();
+    assert_eq!((found.status, found.ip), (200, Some(good.address.ip())));
+    for settings in [trusting(&theirs), settings()] {
+        let error = fetch_with(settings, &good.url()).await.unwrap_err();
+        assert_eq!(error.class(), "tls_unknown_issuer");
+    }
+}
+
+#[tokio::test]
+async fn each_certificate_that_does_not_verify_says_why_and_is_never_tried_again() {
+    let authority = Authority::new();
+    for (certificate, class, words) in [
+        (
+            authority.sign(&["127.0.0.1"], 2001..2002),
+            "tls_expired",
+            "tls: the certificate expired on 2002-01-01",
+        ),
+        (
+            authority.sign(&["127.0.0.1"], 2118..2119),
+            "tls_not_yet_valid",
+            "tls: the certificate is not valid before 2118-01-01",
+        ),
+        (
+            authority.sign(&["a.test", "*.b.test"], VALID),
+            "tls_wrong_name",
+            "tls: the certificate is for a.test, *.b.test, not for 127.0.0.1",
+        ),
+        (
+            Authority::new().sign(&["127.0.0.1"], VALID),
+            "tls_unknown_issuer",
+            "tls: the certificate's issuer is not trusted",
+        ),
+        (
+            Signed::by_itself(&["127.0.0.1"]),
+            "tls_self_signed",
+            "tls: the certificate is signed by itself",
+        ),
+    ] {
+        let server = Server::secure(certificate.acceptor(None), PAGE).await;
+        let error = fetch_with(trusting(&authority), &server.url())
+            .await
+            .unwrap_err();
+        assert_eq!(
+            (error.class(), error.disposition()),
+            (class, Disposition::Never),
+            "{error}"
+        );
+        assert!(error.to_string().starts_with(words), "{error}");
+        assert!(error.is_host_level());
+        let insecure = FetchSettings {
+            insecure: true,
+            ..settings()
+        };
+        let found = fetch_with(insecure, &server.url()).await.unwrap();
+        assert_eq!(found.body, "page");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_breaks_the_handshake_off_says_why_in_its_own_class() {
+    // Alerts (RFC 8446 §6): 21, version, length, fatal, description.
+    for (bytes, class) in [
+        (&b"\x15\x03\x01\x00\x02\x02\x46"[..], "tls_version"),
+        (&b"\x15\x03\x03\x00\x02\x02\x28"[..], "tls_handshake"),
+        (&b"\x15\x03\x03\x00\x02\x02\x70"[..], "tls_handshake"),
+        (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], "tls_not_tls"),
+    ] {
+        let server = Server::plain(bytes).await;
+        let error = fetch(&server.url()).await.unwrap_err();
+        assert_eq!(
+            (error.class(), error.disposition()),
+            (class, Disposition::Never),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_wants_a_certificate_is_shown_the_operator_s() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let acceptor = authority
+        .sign(&["127.0.0.1"], VALID)
+        .acceptor(Some(&authority));
+    let server = Server::secure(acceptor, PAGE).await;
+    let with = |by: &Authority, together: bool| {
+        let mine = by.sign(&["me.test"], VALID);
+        let settings = trusting(&authority);
+        if together {
+            let both = mine.pem.clone() + &mine.key_pem();
+            return FetchSettings {
+                client_cert: Some(by.write("both.pem", &both)),
+                ..settings
+            };
+        }
+        FetchSettings {
+            client_cert: Some(by.write("me.pem", &mine.pem)),
+            client_key: Some(by.write("me.key", &mine.key_pem())),
+            ..settings
+        }
+    };
+    for together in [false, true] {
+        let found = fetch_with(with(&authority, together), &server.url()).await;
+        assert_eq!(found.unwrap().body, "page");
+    }
+    for settings in [trusting(&authority), with(&stranger, false)] {
+        let error = fetch_with(settings, &server.url()).await.unwrap_err();
+        assert_eq!(error.class(), "tls_client_certificate", "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_holds_no_certificate_is_named_with_its_key() {
+    let authority = Authority::new();
+    let empty = authority.write("empty.pem", "nothing\n");
+    let complaint = |settings: FetchSettings| {
+        let built = Fetcher::new(settings, PrivateGuard::closed());
+        built.unwrap_err().to_string()
+    };
+    let said = complaint(FetchSettings {
+        ca_file: Some(empty.clone()),
+        ..settings()
+    });
+    assert!(said.starts_with("fetch.ca_file: "), "{said}");
+    assert!(
+        said.ends_with("empty.pem holds no certificate in PEM form (-----BEGIN …)"),
+        "{said}"
     );
+    let said = complaint(FetchSettings {
+        ca_file: Some("/nowhere/ca.pem".into()),
+        ..settings()
+    });
+    assert!(
+        said.starts_with("fetch.ca_file: cannot read /nowhere/ca.pem: "),
+        "{said}"
+    );
+    let said = complaint(FetchSettings {
+        client_cert: Some(authority.file()),
+        ..settings()
+    });
+    assert!(said.starts_with("fetch.client_cert: "), "{said}");
+    assert!(said.contains("holds no private key"), "{said}");
+    let mine = authority.sign(&["me.test"], VALID);
+    let other = authority.sign(&["me.test"], VALID);
+    let said = complaint(FetchSettings {
+        client_cert: Some(authority.write("me.pem", &mine.pem)),
+        client_key: Some(authority.write("other.key", &other.key_pem())),
+        ..settings()
+    });
+    assert!(said.contains("and its key cannot be used"), "{said}");
 }

@@ -1,5 +1,6 @@
 //! What tests stand on.
 
+pub(crate) mod authority;
 pub(crate) mod crawl;
 pub(crate) mod db;
 pub(crate) mod names;
