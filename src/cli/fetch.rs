@@ -7,13 +7,13 @@ use serde_json::{Map, Value, json};
 
 use super::flags::FetchFlags;
 use super::output::WithHint as _;
-use super::{Context, Exit, output, sessions};
+use super::{Context, Exit, output, requests};
 use crate::canon::{HrefCache, PageUrl};
 use crate::config::{Config, FlagValue};
 use crate::exchange::{Exchange, Truncated, text};
 use crate::extract::fields::{self, Selected};
 use crate::extract::{CharsetFrom, Extraction, Input, extract};
-use crate::fetch::{FetchError, FetchOptions, Fetcher, PrivateGuard, ProxyEnvironment, TlsFailure};
+use crate::fetch::{FetchError, FetchOptions, Fetcher, PrivateGuard, TlsFailure};
 use crate::robots::{Access, Robots, Verdict, access};
 
 /// Flags of `fetch`.
@@ -105,8 +105,7 @@ impl FetchArgs {
 /// A fetcher for which the URL's host is named, like that of a seed.
 fn fetcher(config: &Config, url: &PageUrl) -> anyhow::Result<Fetcher> {
     let named = url.host().host().to_owned();
-    let environment = ProxyEnvironment::read(|name| std::env::var(name).ok());
-    let settings = config.fetch_settings(environment, sessions(config)?);
+    let settings = requests(config)?;
     let guard = PrivateGuard::new(move |host| host == named);
     Ok(Fetcher::new(settings, guard)?)
 }

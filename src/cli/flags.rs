@@ -104,10 +104,19 @@ pub struct CrawlFlags {
 pub struct FetchFlags {
     /// Proxy for all requests
     ///
-    /// An http, https, socks5 or socks5h URL. With a password in it, PGCRAWL_FETCH_PROXY is the better place: flags can be
-    /// seen by other users of the machine. Key fetch.proxy, default none.
+    /// An http, https, socks5 or socks5h URL, label=URL, or a label of [proxies] in the file; several take turns, if it
+    /// is given several times; direct asks none. With a password in it, the file or PGCRAWL_FETCH_PROXY is the better
+    /// place: flags can be seen by other users of the machine. Behind a proxy that looks names up only addresses written
+    /// into a URL can be judged as private. Key fetch.proxy, default none.
     #[arg(long, value_name = "URL", help_heading = "Requests")]
-    pub proxy: Option<String>,
+    pub proxy: Vec<String>,
+
+    /// How several proxies take turns
+    ///
+    /// One after the other, each host by the same one, or by chance. One that fails rests, and others take its place.
+    /// Key fetch.proxy_rotation, default round-robin.
+    #[arg(long, value_name = "HOW", value_parser = ["round-robin", "sticky", "random"], help_heading = "Requests", hide_short_help = true)]
+    pub proxy_rotation: Option<String>,
 
     /// Ask loopback and private addresses that no seed names
     ///
@@ -262,7 +271,15 @@ impl FetchFlags {
     /// Returns the settings that were given.
     pub fn values(&self) -> Vec<FlagValue> {
         let all = [
-            text("--proxy", "fetch.proxy", &self.proxy),
+            match &self.proxy[..] {
+                [one] => Some(FlagValue::new("--proxy", "fetch.proxy", one.as_str())),
+                several => list("--proxy", "fetch.proxy", several),
+            },
+            text(
+                "--proxy-rotation",
+                "fetch.proxy_rotation",
+                &self.proxy_rotation,
+            ),
             switch(
                 "--allow-private",
                 "fetch.allow_private",
@@ -339,7 +356,11 @@ mod tests {
             concurrency: set("7"),
             ignore_robots: true,
             fetch: FetchFlags {
-                proxy: set("http://proxy.example:3128"),
+                proxy: vec![
+                    "http://proxy.example:3128".to_owned(),
+                    "a=socks5://b.example".to_owned(),
+                ],
+                proxy_rotation: set("sticky"),
                 allow_private: true,
                 allow_host: vec!["10.0.0.0/8".to_owned(), "*.lab.example".to_owned()],
                 insecure: true,
@@ -366,6 +387,6 @@ mod tests {
             );
             assert_eq!(loaded.origin(value.key).to_string(), value.flag);
         }
-        assert_eq!(values.len(), 25);
+        assert_eq!(values.len(), 26);
     }
 }

@@ -8,7 +8,8 @@ use std::process::ExitCode;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 
-use crate::config::{FlagValue, Layers, Loaded, Problems, Sessions};
+use crate::config::{FlagValue, Layers, Loaded, Problems};
+use crate::fetch::FetchSettings;
 
 pub mod bench;
 pub mod config;
@@ -174,7 +175,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
     };
     if cli.command.makes_requests() {
         // A secret that is missing is told before anything has begun.
-        sessions(&loaded.config)?;
+        requests(&loaded.config)?;
     }
     logging::start(&loaded.config.log);
     #[cfg(unix)]
@@ -196,12 +197,12 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
 }
 
 /// Looks up what requests are to carry, secrets from the environment and from files included.
-fn sessions(config: &crate::config::Config) -> Result<Sessions, Problems> {
+fn requests(config: &crate::config::Config) -> Result<FetchSettings, Problems> {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let now = now.map_or(0, |since| {
         i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
     });
-    config.sessions(&|name| std::env::var(name).ok(), now)
+    config.requests(&|name| std::env::var(name).ok(), now)
 }
 
 /// Returns the environment; what is not UTF-8 is none of our variables.

@@ -16,6 +16,8 @@ use super::{Config, Key, Loaded, Origin, Problem};
 /// Requests a second. At most 20 s of requests wait in line for their turn: below one in 20 s none would ever begin.
 const LOWEST_RATE: f64 = 0.05;
 
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
 /// Collects complaints, each at the place where its key was set.
 struct Complaints<'a> {
     loaded: &'a Loaded,
@@ -70,12 +72,16 @@ pub(super) fn check(loaded: &Loaded, standpoint: Standpoint) -> Vec<Problem> {
     complaints
         .found
         .extend(super::hosts::check(&loaded.config.hosts));
+    complaints
+        .found
+        .extend(super::proxies::check(&loaded.config));
     complaints.found
 }
 
 fn identity(complaints: &mut Complaints<'_>, config: &Config) {
     let identity = &config.identity;
-    let printable = |text: &str| !text.is_empty() && text.chars().all(|c| matches!(c, ' '..='~'));
+    let printable =
+        |text: &str| !text.trim().is_empty() && text.chars().all(|c| matches!(c, ' '..='~'));
     complaints.unless(
         identity.user_agent.as_deref().is_none_or(printable),
         "identity.user_agent",
@@ -103,6 +109,25 @@ fn identity(complaints: &mut Complaints<'_>, config: &Config) {
         "must be a URL or a mail address",
         "for example \"https://example.org/bot\" or \"crawler@example.org\"",
     );
+}
+
+/// What is allowed but most likely not meant.
+pub(super) fn doubts(loaded: &Loaded) -> Vec<Problem> {
+    let identity = &loaded.config.identity;
+    let (agent, token) = (identity.user_agent(), &identity.robots_token);
+    let says = agent
+        .to_ascii_lowercase()
+        .contains(&token.to_ascii_lowercase());
+    let strange = Problem {
+        place: None,
+        message: format!(
+            "identity.robots_token: {token} does not occur in the user agent, {agent}"
+        ),
+        hint: Some(
+            "who reads a log looks in robots.txt for what stands there (RFC 9309 §2.2.1)".into(),
+        ),
+    };
+    if says { Vec::new() } else { vec![strange] }
 }
 
 /// Single values outside what the rest of the program, or the database's types, can hold.
@@ -385,14 +410,15 @@ fn addresses(complaints: &mut Complaints<'_>, config: &Config) {
         "is set, and database.url is not",
         "database.url is then the pooler's address; without a pooler set only database.url",
     );
+    if let Some((message, hint)) = super::proxies::check_choice(config) {
+        complaints.unless(false, "fetch.proxy", message, hint);
+    }
     complaints.unless(
-        has_scheme(
-            config.fetch.proxy.as_ref(),
-            &["http", "https", "socks5", "socks5h"],
-        ),
-        "fetch.proxy",
-        "must be an http, https, socks5 or socks5h URL, or label=URL",
-        "for example \"socks5h://127.0.0.1:9050\"",
+        !config.fetch.proxy_rests.is_empty()
+            && config.fetch.proxy_rests.iter().all(|rest| *rest <= DAY),
+        "fetch.proxy_rests",
+        "must be a list of at least one duration, none of them above a day",
+        "for example [\"10s\", \"1m\"]",
     );
     complaints.unless(
         config.fetch.client_key.is_none() || config.fetch.client_cert.is_some(),

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use secrecy::ExposeSecret;
-
 use super::{Config, Sessions};
 use crate::crawl::CrawlSettings;
 use crate::db::DbSettings;
@@ -23,7 +21,8 @@ impl Config {
         }
     }
 
-    /// Returns how resources are fetched; `sessions` is what [`Config::sessions`] returns.
+    /// Returns how resources are fetched; `sessions` is what [`Config::sessions`] returns. Proxies of the operator come with
+    /// [`Config::requests`].
     pub fn fetch_settings(
         &self,
         proxy_environment: ProxyEnvironment,
@@ -32,14 +31,13 @@ impl Config {
         let fetch = &self.fetch;
         FetchSettings {
             user_agent: self.identity.user_agent(),
+            from: self.identity.from().map(str::to_owned),
             connect_timeout: fetch.connect_timeout,
             idle_timeout: fetch.idle_timeout,
             total_timeout: fetch.total_timeout,
             max_body_bytes: fetch.max_body.as_u64(),
-            proxy: fetch
-                .proxy
-                .as_ref()
-                .map(|proxy| proxy.expose_secret().to_owned()),
+            proxy_rotation: fetch.proxy_rotation,
+            proxy_rests: fetch.proxy_rests.clone(),
             proxy_environment,
             allow_private: fetch.allow_private,
             allow_hosts: fetch.allow_hosts.clone(),

@@ -141,4 +141,22 @@ mod tests {
         };
         assert!(!identity.is_reachable());
     }
+
+    #[test]
+    fn a_mail_address_for_a_contact_is_said_in_its_own_header_and_a_page_is_not() {
+        let from = |contact: &str| {
+            let identity = Identity {
+                contact: Some(contact.to_owned()),
+                ..Identity::default()
+            };
+            identity.from().map(str::to_owned)
+        };
+        assert_eq!(from("bot@example.org").as_deref(), Some("bot@example.org"));
+        assert_eq!(
+            from("mailto:bot@example.org").as_deref(),
+            Some("bot@example.org")
+        );
+        assert_eq!(from("https://example.org/@bot"), None);
+        assert_eq!(Identity::default().from(), None);
+    }
 }

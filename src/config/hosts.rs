@@ -14,7 +14,7 @@ use toml::de::DeValue;
 use super::headers::Headers;
 use super::secret::{Secret, Variables};
 use super::{Config, Origin, Problem, Problems, Setting, nearest, setting};
-use crate::fetch::{HostPattern, HostRules, HostSettings, KeepCookies, Login};
+use crate::fetch::{HostPattern, HostRules, HostSettings, KeepCookies, Login, ProxyChoice};
 
 /// The table of the file.
 pub(super) const HOSTS: &str = "hosts";
@@ -34,6 +34,10 @@ pub struct HostEntry {
     pub bearer: Option<Secret>,
     /// Whether a jar is kept for them, whatever `fetch.cookies` says of others.
     pub cookies: Option<bool>,
+    /// Whether their certificates go unchecked.
+    pub insecure: bool,
+    /// The proxy to them: a label, or none at all.
+    pub proxy: Option<ProxyChoice>,
     /// Where it stands.
     pub origin: Option<Origin>,
 }
@@ -61,7 +65,7 @@ macro_rules! host_keys {
 
 /// The keys of an entry, in the order in which they are shown.
 const HOST_KEYS: &[HostKey] = host_keys! {
-    host headers username password bearer cookies
+    host headers username password bearer cookies insecure proxy
 };
 
 impl Setting for HostList {
@@ -208,6 +212,8 @@ impl HostEntry {
                 true => KeepCookies::Host,
                 false => KeepCookies::Off,
             }),
+            insecure: self.insecure,
+            proxy: self.proxy.clone(),
         })
     }
 }

@@ -56,6 +56,8 @@ pub const KEYS: &[Key] = keys! {
     shared  fetch.total_timeout
     shared  fetch.max_body
     machine fetch.proxy
+    machine fetch.proxy_rotation
+    machine fetch.proxy_rests
     shared  fetch.allow_private
     shared  fetch.allow_hosts
     machine fetch.insecure

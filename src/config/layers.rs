@@ -11,6 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::check::Standpoint;
 use super::hosts::{HOSTS, HostEntry};
+use super::proxies::{NamedProxy, PROXIES};
 use super::{Config, KEYS, Key, Problem, Problems, nearest};
 
 /// The file that is read from the working directory when none is named.
@@ -108,6 +109,12 @@ impl Layers {
                 });
                 continue;
             }
+            if name == PROXIES {
+                self = self.proxies(at, value.get_ref(), place, |offset| {
+                    Origin::File(path.into(), line(offset))
+                });
+                continue;
+            }
             let Some(table) = value.get_ref().as_table() else {
                 self = self.complain(
                     place(at),
@@ -117,10 +124,14 @@ impl Layers {
                 continue;
             };
             if !sections().any(|known| known == name) {
-                let hint = suggest(name, sections().chain([HOSTS]), |near| match near {
-                    HOSTS => format!("[[{HOSTS}]]"),
-                    near => format!("[{near}]"),
-                });
+                let hint = suggest(
+                    name,
+                    sections().chain([HOSTS, PROXIES]),
+                    |near| match near {
+                        HOSTS => format!("[[{HOSTS}]]"),
+                        near => format!("[{near}]"),
+                    },
+                );
                 self = self.complain(place(at), format!("unknown section [{name}]"), hint);
                 continue;
             }
@@ -163,6 +174,32 @@ impl Layers {
             }
             Err(message) => self.complain(place(at), format!("{}: {message}", key.path()), None),
         }
+    }
+
+    fn proxies(
+        mut self,
+        at: usize,
+        value: &DeValue<'_>,
+        place: impl Fn(usize) -> Option<String>,
+        origin: impl Fn(usize) -> Origin,
+    ) -> Self {
+        let Some(table) = value.as_table() else {
+            let hint = format!("write [{PROXIES}], and below it label = \"URL\" for each");
+            return self.complain(place(at), format!("`{PROXIES}` is a table"), Some(hint));
+        };
+        for (label, value) in in_order(table) {
+            let at = label.span().start;
+            match NamedProxy::read(label.get_ref(), value.get_ref()) {
+                Ok(entry) => self.config.proxies.push(NamedProxy {
+                    origin: Some(origin(at)),
+                    ..entry
+                }),
+                Err(message) => {
+                    self = self.complain(place(at), format!("{PROXIES}: {message}"), None);
+                }
+            }
+        }
+        self
     }
 
     fn hosts(
@@ -297,12 +334,14 @@ impl Layers {
             mut problems,
             warnings,
         } = self;
-        let loaded = Loaded {
+        let mut loaded = Loaded {
             config,
             warnings,
             origins,
         };
         problems.extend(super::check::check(&loaded, standpoint));
+        let doubts = super::check::doubts(&loaded);
+        loaded.warnings.extend(doubts);
         if problems.is_empty() {
             Ok(loaded)
         } else {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use secrecy::SecretString;
 
-use crate::fetch::{HostAddresses, KeepCookies, OwnHost, Resolver};
+use crate::fetch::{HostAddresses, KeepCookies, OwnHost, Resolver, Rotation};
 use crate::scope::ScopeKind;
 
 mod agreed;
@@ -26,6 +26,7 @@ mod hosts;
 mod keys;
 mod layers;
 mod problem;
+mod proxies;
 mod secret;
 mod sessions;
 mod setting;
@@ -37,6 +38,7 @@ pub use hosts::{HostEntry, HostList};
 pub use keys::{KEYS, Key};
 pub use layers::{FILE_NAME, FlagValue, Layers, Loaded, Origin};
 pub use problem::{Problem, Problems, nearest};
+pub use proxies::{NamedProxy, ProxyList};
 pub use secret::{Secret, Variables};
 pub use sessions::Sessions;
 pub use setting::Setting;
@@ -57,6 +59,8 @@ pub struct Config {
     pub fetch: Fetch,
     /// What holds for some hosts only.
     pub hosts: Vec<HostEntry>,
+    /// Proxies by their labels.
+    pub proxies: Vec<NamedProxy>,
     /// What happens after a failure.
     pub retry: Retry,
     /// Leases and heartbeats.
@@ -127,8 +131,12 @@ pub struct Fetch {
     pub total_timeout: Duration,
     /// After decompression; the rest is cut off.
     pub max_body: ByteSize,
-    /// `URL` or `label=URL` of `http`, `https`, `socks5` or `socks5h`; may hold credentials.
-    pub proxy: Option<SecretString>,
+    /// Which proxies take turns; `None` of them: all of [`Config::proxies`], else those of the environment.
+    pub proxy: ProxyList,
+    /// How.
+    pub proxy_rotation: Rotation,
+    /// Rests of a proxy after its first, second, … failure in a row.
+    pub proxy_rests: Vec<Duration>,
     /// Whether private addresses that no seed names may be asked.
     pub allow_private: bool,
     /// Hosts and networks of the operator's own, which may be asked at such addresses.
@@ -256,6 +264,13 @@ impl Identity {
         }
     }
 
+    /// Returns the `From` header (RFC 9110 §10.1.2: a robot ought to send one): the contact, if it is a mail address.
+    pub fn from(&self) -> Option<&str> {
+        let contact = self.contact.as_deref()?;
+        let address = contact.strip_prefix("mailto:").unwrap_or(contact);
+        (address.contains('@') && !address.contains("://")).then_some(address)
+    }
+
     /// Says whether an operator of a crawled site learns whom to write to.
     pub fn is_reachable(&self) -> bool {
         let says = |text: &String| text.contains("://") || text.contains('@');
@@ -306,7 +321,9 @@ impl Default for Fetch {
             idle_timeout: Duration::from_secs(20),
             total_timeout: Duration::from_secs(60),
             max_body: ByteSize::mib(10),
-            proxy: None,
+            proxy: ProxyList::default(),
+            proxy_rotation: Rotation::RoundRobin,
+            proxy_rests: [10, 30, 120, 600].map(Duration::from_secs).to_vec(),
             allow_private: false,
             allow_hosts: Vec::new(),
             insecure: false,

@@ -10,7 +10,7 @@ use toml::de::DeValue;
 use url::Url;
 
 use super::LogFormat;
-use crate::fetch::{HostAddresses, KeepCookies, OwnHost, Resolver};
+use crate::fetch::{HostAddresses, KeepCookies, OwnHost, Resolver, Rotation};
 use crate::scope::ScopeKind;
 
 /// The word for "not set", since TOML has none.
@@ -196,7 +196,7 @@ impl Setting for SecretString {
 }
 
 /// Returns a URL, or a `label=URL`, without its password; `***` for what is neither.
-fn redact(secret: &str) -> String {
+pub(super) fn redact(secret: &str) -> String {
     let (label, address) = split_label(secret);
     let Ok(mut url) = Url::parse(address) else {
         return "***".into();
@@ -308,6 +308,7 @@ macro_rules! words {
     };
 }
 
+words!(Rotation, "round-robin" => RoundRobin, "sticky" => Sticky, "random" => Random);
 words!(LogFormat, "text" => Text, "json" => Json);
 words!(KeepCookies, "off" => Off, "host" => Host);
 

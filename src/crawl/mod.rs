@@ -25,6 +25,7 @@ mod ending;
 mod identity;
 mod letting_go;
 mod licence;
+mod proxies;
 mod rate;
 mod read;
 mod robots;
@@ -179,6 +180,14 @@ impl Crawl {
     /// Makes all that is done or failed new. Answers how many tasks.
     pub async fn refresh(&self) -> Result<u64, FrontierError> {
         self.cx.frontier.refresh().await
+    }
+
+    /// The labels of its proxies, and whether some look names up themselves: the addresses of those
+    /// hosts cannot be judged.
+    pub fn proxies(&self) -> (Vec<Arc<str>>, bool) {
+        let fetcher = &self.cx.fetcher;
+        let labels = fetcher.proxies().into_iter().map(|proxy| proxy.label);
+        (labels.collect(), fetcher.trusts_proxies_with_names())
     }
 
     /// Host names that the crawl's seeds named, at most 10,000.

@@ -11,8 +11,8 @@ use super::{
 use crate::{
     canon::HostKey,
     clock::Boottime,
-    fetch::{FetchError, FetchOptions, RobotsFetch},
-    frontier::{FrontierError, HostId, StoredRobots},
+    fetch::{Disposition, FetchError, FetchOptions, RobotsFetch},
+    frontier::{FrontierError, HostId, Pace, StoredRobots},
     robots::{Access, Robots, access},
 };
 
@@ -42,6 +42,10 @@ pub(super) async fn ask(
 ) -> RobotsNews {
     let worker = cx.licence.worker();
     let asking = async {
+        if let Some(wait) = cx.fetcher.proxies_rest(&key.robots_url()) {
+            rest_for_its_address(cx, host, wait).await?;
+            return Ok(None);
+        }
         let _permit = cx.leave_to_ask().await;
         let leave = match Leave::wait(cx, &key.robots_url()).await {
             Ok(leave) => leave,
@@ -144,6 +148,22 @@ async fn defer(
     fetched: &RobotsFetch,
 ) -> Result<RobotsNews, FrontierError> {
     let retry = &cx.settings.retry;
+    // A proxy's failure says nothing of the host, and does not count towards giving it up.
+    if let Some(error) = &fetched.error
+        && error.disposition() == Disposition::Proxy
+    {
+        let wait = cx.fetcher.proxies_rest(&key.robots_url());
+        let wait = wait
+            .unwrap_or_default()
+            .max(retry.waits.first().copied().unwrap_or_default());
+        let note = format!("robots.txt could not be had: {error}");
+        cx.frontier
+            .defer(host, wait, Pace::Same, Some(&note))
+            .await?;
+        return Ok(RobotsNews::Deferred {
+            fetched: over(fetched),
+        });
+    }
     let wait = fetched
         .retry_after
         .unwrap_or_default()

@@ -8,7 +8,7 @@ use std::{
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{context::Context, dispatch::Event, identity};
+use super::{context::Context, dispatch::Event, identity, proxies::Told};
 use crate::frontier::{FrontierError, Identity};
 
 /// How often due retries are looked for: an index probe.
@@ -27,6 +27,7 @@ pub(super) async fn run(
     let mut next = Instant::now();
     let (mut fold_at, mut recycle_at) = (next, next);
     let mut paused = false;
+    let mut told = Told::default();
     while !stop.is_cancelled() {
         let now = Instant::now();
         if now >= recycle_at {
@@ -42,6 +43,7 @@ pub(super) async fn run(
             cx.frontier
                 .report(cx.licence.worker(), cx.tally.report())
                 .await?;
+            told.tell(&cx).await?;
             cx.rules.refresh(&cx.frontier).await?;
             paused = look(&cx, &events, paused).await?;
             fold_at = now + FOLD_EVERY;
@@ -54,6 +56,7 @@ pub(super) async fn run(
         }
     }
     cx.frontier.fold_counts().await?;
+    told.tell(&cx).await?;
     cx.frontier
         .report(cx.licence.worker(), cx.tally.report())
         .await

@@ -97,7 +97,7 @@ pub(super) enum Ended {
     Visited(Box<Visit>, HostNews, Option<Fetched>),
     /// It was not begun (the deadline is too near): to be given back.
     NotBegun,
-    /// It was not begun, since the address is asked for other hosts: to be given back, and its host waits.
+    /// It was not begun, since the address is asked for other hosts, or every proxy rests: to be given back, and its host waits.
     Busy(Duration),
     /// The frontier failed.
     Trouble(FrontierError),
@@ -163,6 +163,10 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
                 detail: Some(rule),
             },
         );
+    }
+    // An attempt would only fail: the task goes back, and its host waits for the first proxy to come back.
+    if let Some(wait) = cx.fetcher.proxies_rest(url.as_url()) {
+        return Ended::Busy(wait);
     }
     // The dispatcher keeps to the ceiling of a host by itself, but for hosts that come back while fetches of an earlier claim are under way.
     let _side_by_side = match shared {

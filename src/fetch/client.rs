@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_RANGE, COOKIE, HeaderMap, HeaderValue};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_RANGE, COOKIE, FROM, HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
 use rustix::process::{Resource, getrlimit};
 use tokio::time::Instant;
@@ -18,7 +19,7 @@ use super::dns::{Guarded, Lookup};
 use super::error::{self, FetchError};
 use super::hosts::HostSettings;
 use super::idle::{IDLE_FOR, Places};
-use super::proxy::{Routes, Upstream};
+use super::proxy::{self, Blame, Pass, Pool, ProxyReport, Routes, Upstream};
 use super::redirect::{self, MOST_HOPS, Trail};
 use super::resolve::Overrides;
 use super::settings::{FetchOptions, FetchSettings};
@@ -55,16 +56,56 @@ struct Inner {
     direct: Clients,
     places: Places,
     routes: Routes,
+    pool: Arc<Pool>,
     /// By the indices of `routes`.
-    proxied: Vec<(Arc<str>, Clients)>,
+    proxied: Vec<(Upstream, Clients)>,
 }
 
-/// One way to the web.
+/// The clients of one way.
 struct Clients {
-    /// Keeps connections.
+    usual: Pair,
+    /// For hosts whose certificates go unverified, if there are any.
+    lenient: Option<Pair>,
+}
+
+/// Two clients that differ in what becomes of their connections.
+struct Pair {
+    /// Keeps them.
     keeping: reqwest::Client,
     /// Closes them.
     closing: reqwest::Client,
+}
+
+impl Clients {
+    fn build(
+        settings: &FetchSettings,
+        names: &Guarded,
+        upstream: Option<&Upstream>,
+    ) -> Result<Clients, FetchError> {
+        let insecure = settings.insecure;
+        let usual = build(settings, names, upstream, Arc::new(move |_: &str| insecure))?;
+        // The proxy itself is verified all the same.
+        let proxy = upstream.and_then(|upstream| upstream.url.host_str().map(str::to_owned));
+        let trusting: tls::Lenient = Arc::new(move |name| proxy.as_deref() != Some(name));
+        let lenient = settings.hosts.has_insecure() && !insecure;
+        Ok(Clients {
+            usual,
+            lenient: lenient
+                .then(|| build(settings, names, upstream, trusting))
+                .transpose()?,
+        })
+    }
+
+    fn of(&self, is_lenient: bool, keeps: bool) -> &reqwest::Client {
+        let pair = match &self.lenient {
+            Some(lenient) if is_lenient => lenient,
+            _ => &self.usual,
+        };
+        match keeps {
+            true => &pair.keeping,
+            false => &pair.closing,
+        }
+    }
 }
 
 /// An answer to one request, its body decoded.
@@ -112,18 +153,24 @@ impl Fetcher {
         } else {
             private.with_own(&settings.allow_hosts)
         };
-        let (routes, upstreams) =
-            Routes::new(settings.proxy.as_deref(), &settings.proxy_environment)?;
+        let (routes, upstreams) = Routes::new(&settings)?;
         let lookup = Lookup::new(&settings.resolver, settings.shortest_ttl);
         let overrides = Arc::new(Overrides::new(&settings.resolve));
-        let guarded = |upstream| guarded(&settings, &lookup, &guard, &overrides, upstream);
+        let guarded =
+            |upstream: Option<&Upstream>| guarded(&settings, &lookup, &guard, &overrides, upstream);
         let names = guarded(None);
-        let direct = build(&settings, names.clone(), None)?;
+        let direct = Clients::build(&settings, &names, None)?;
+        let pool = Arc::new(Pool::new(
+            upstreams.iter().map(|upstream| Arc::clone(&upstream.label)),
+            settings.proxy_rotation,
+            settings.proxy_rests.clone(),
+        ));
         let proxied = upstreams
-            .iter()
+            .into_iter()
             .map(|upstream| {
-                let client = build(&settings, guarded(Some(upstream)), Some(upstream))?;
-                Ok((Arc::clone(&upstream.label), client))
+                let names = guarded(Some(&upstream));
+                let clients = Clients::build(&settings, &names, Some(&upstream))?;
+                Ok((upstream, clients))
             })
             .collect::<Result<_, FetchError>>()?;
         Ok(Fetcher {
@@ -135,6 +182,7 @@ impl Fetcher {
                 names,
                 direct,
                 routes,
+                pool,
                 proxied,
             }),
         })
@@ -143,7 +191,7 @@ impl Fetcher {
     /// The address that a request for this URL would go to; none where a proxy is asked, or where
     /// there is no such address: then the request will say why.
     pub async fn address(&self, url: &Url) -> Option<IpAddr> {
-        if self.route(url).is_some() {
+        if !self.candidates(url).is_empty() {
             return None;
         }
         if let Some(ip) = address::literal(url) {
@@ -159,15 +207,27 @@ impl Fetcher {
         &self.inner.settings
     }
 
-    /// The label of the proxy that a request for this URL goes through; none for the direct way.
-    /// No request is made: a visit without an answer can be recorded with its way, too.
-    pub fn proxy_label(&self, url: &Url) -> Option<Arc<str>> {
-        self.route(url).map(|(label, _)| Arc::clone(label))
+    /// How long every proxy rests that may take a request for this URL; none if one is fit, and
+    /// where no proxy is asked. A request made before that ends would fail at once.
+    pub fn proxies_rest(&self, url: &Url) -> Option<Duration> {
+        self.inner.pool.rest(&self.candidates(url))
     }
 
-    fn route(&self, url: &Url) -> Option<&(Arc<str>, Clients)> {
-        let index = self.inner.routes.choose(url)?;
-        self.inner.proxied.get(index)
+    /// How the proxies stand, in the order of the settings.
+    pub fn proxies(&self) -> Vec<ProxyReport> {
+        self.inner.pool.report()
+    }
+
+    /// Whether names of some hosts are looked up by proxies, so that their addresses cannot be judged.
+    pub fn trusts_proxies_with_names(&self) -> bool {
+        let mut upstreams = self.inner.proxied.iter();
+        upstreams.any(|(upstream, _)| upstream.url.scheme() != "socks5")
+    }
+
+    fn candidates(&self, url: &Url) -> Vec<usize> {
+        let entry = self.inner.settings.hosts.of(url);
+        let choice = entry.and_then(|entry| entry.proxy.as_ref());
+        self.inner.routes.candidates(url, choice)
     }
 
     /// Fetches a page. An answer of any status is an exchange, a redirect elsewhere too; redirects
@@ -256,7 +316,8 @@ impl Fetcher {
         cookies.header(url, said.and_then(HostSettings::cookie))
     }
 
-    /// Makes one request and reads its answer.
+    /// Makes one request and reads its answer. A proxy that fails is nobody else's trouble: the
+    /// next one is asked at once, each at most once.
     pub(super) async fn request(
         &self,
         request: &Request<'_>,
@@ -267,15 +328,45 @@ impl Fetcher {
         let inner = &*self.inner;
         *way = Way::default();
         inner.guard.judge_literal(request.url)?;
-        let (proxy, clients) = match self.route(request.url) {
-            Some((label, clients)) => (Some(label), clients),
-            None => (None, &inner.direct),
+        let candidates = self.candidates(request.url);
+        if candidates.is_empty() {
+            return self.ask(request, cookies, deadline, None, way).await;
+        }
+        let host = request.url.host_str().unwrap_or_default();
+        let (mut tried, mut last) = (Vec::new(), None);
+        loop {
+            let pass = match inner.pool.take(&candidates, &tried, host) {
+                Ok(pass) => pass,
+                Err(wait) => return Err(last.unwrap_or(FetchError::NoProxy { wait })),
+            };
+            tried.push(pass.index);
+            let asked = self.ask(request, cookies, deadline, Some(&pass), way).await;
+            match self.settle(pass, asked).await {
+                Err(error @ FetchError::Proxy { .. }) => last = Some(error),
+                settled => return settled,
+            }
+        }
+    }
+
+    /// Makes one request by one way.
+    async fn ask(
+        &self,
+        request: &Request<'_>,
+        cookies: &mut VisitCookies,
+        deadline: &Deadline,
+        pass: Option<&Pass>,
+        way: &mut Way,
+    ) -> Result<Answer, FetchError> {
+        let inner = &*self.inner;
+        let entry = inner.settings.hosts.of(request.url);
+        let is_lenient = entry.is_some_and(|entry| entry.insecure);
+        let clients = match pass {
+            Some(pass) => &inner.proxied[pass.index].1,
+            None => &inner.direct,
         };
+        let keeps = inner.places.take(request.url, Instant::now());
+        let (client, proxy) = (clients.of(is_lenient, keeps), pass.map(Pass::label));
         way.proxy = proxy.cloned();
-        let client = match inner.places.take(request.url, Instant::now()) {
-            true => &clients.keeping,
-            false => &clients.closing,
-        };
         let cookie = self.cookie(cookies, request.url);
         let watch = Watch::of(request.url, request.address);
         let sent = self
@@ -287,12 +378,11 @@ impl Fetcher {
         }
         let mut response = sent?;
         let (status, version) = (response.status().as_u16(), response.version());
-        if let (407, Some(label)) = (status, proxy) {
-            let reason = "it asks for other credentials (407)".to_owned();
-            return Err(FetchError::Proxy {
-                label: Arc::clone(label),
-                reason,
-            });
+        if let Some(pass) = pass
+            && inner.proxied[pass.index].0.answers(request.url)
+            && let Some(said) = proxy::of_headers(status, response.headers())
+        {
+            return Err(error::of_said(Arc::clone(pass.label()), said));
         }
         if status < 200 {
             // 101: an upgrade that nobody asked for. The others are passed over below us.
@@ -334,6 +424,51 @@ impl Fetcher {
         })
     }
 
+    /// Draws the lesson about the proxy.
+    async fn settle(
+        &self,
+        pass: Pass,
+        asked: Result<Answer, FetchError>,
+    ) -> Result<Answer, FetchError> {
+        let error = match asked {
+            Ok(answer) => {
+                pass.reached(answer.wire_bytes);
+                return Ok(answer);
+            }
+            Err(error) => error,
+        };
+        let label = Arc::clone(pass.label());
+        match &error {
+            FetchError::Proxy { reason, .. } => pass.failed(reason),
+            FetchError::Tunnel {
+                blame: Blame::Unclear,
+                reason,
+                ..
+            } => {
+                let upstream = &self.inner.proxied[pass.index].0;
+                let own = match upstream.is_there().await {
+                    false => Some((pass, "it cannot be reached".to_owned())),
+                    true => pass.doubted().map(|pass| {
+                        let reason =
+                            format!("it reached none of several hosts, the last: {reason}");
+                        (pass, reason)
+                    }),
+                };
+                if let Some((pass, reason)) = own {
+                    pass.failed(&reason);
+                    return Err(FetchError::Proxy { label, reason });
+                }
+            }
+            FetchError::Tunnel { .. }
+            | FetchError::Tls { .. }
+            | FetchError::Incomplete(_)
+            | FetchError::Malformed(_) => pass.reached(0),
+            // Silence and broken connections may be anybody's.
+            _ => {}
+        }
+        Err(error)
+    }
+
     /// Sends the request and waits for the headers; once more, at once, where a kept connection
     /// turns out to be dead: that is nobody's failure. No delay is kept before that: nothing was
     /// answered, the host had closed the connection before the request came to it.
@@ -360,7 +495,7 @@ impl Fetcher {
             let sent = deadline.headers(watch.along(asked.send())).await?;
             let failure = match sent {
                 Ok(response) => return Ok(response),
-                Err(error) => error::before_headers(error, proxy, deadline.connect),
+                Err(error) => error::before_headers(error, request.url, proxy, deadline.connect),
             };
             if second || watch.connected() || !matches!(failure, FetchError::Reset(_)) {
                 return Err(failure);
@@ -411,17 +546,12 @@ fn guarded(
     }
 }
 
-/// Whose certificates go unverified.
-fn lenient(settings: &FetchSettings) -> tls::Lenient {
-    let insecure = settings.insecure;
-    Arc::new(move |_| insecure)
-}
-
 fn build(
     settings: &FetchSettings,
-    names: Guarded,
+    names: &Guarded,
     upstream: Option<&Upstream>,
-) -> Result<Clients, FetchError> {
+    lenient: tls::Lenient,
+) -> Result<Pair, FetchError> {
     let header = |key, value: &str| {
         HeaderValue::from_str(value).map_err(|_| FetchError::Setting {
             key,
@@ -432,8 +562,11 @@ fn build(
     defaults.insert(ACCEPT, header("accept", &settings.accept)?);
     defaults.extend(settings.headers.clone());
     defaults.insert(ACCEPT_ENCODING, CODINGS);
+    if let Some(from) = &settings.from {
+        defaults.insert(FROM, header("contact", from)?);
+    }
     let user_agent = header("user_agent", &settings.user_agent)?;
-    let tls = tls::config(settings, lenient(settings))?;
+    let tls = tls::config(settings, lenient)?;
     let unusable = |key, error: reqwest::Error| FetchError::Setting {
         key,
         reason: error.without_url().to_string(),
@@ -464,7 +597,7 @@ fn build(
         }
         builder.build().map_err(|error| unusable("fetch", error))
     };
-    Ok(Clients {
+    Ok(Pair {
         // A kept connection may lead to an address that the name has no more.
         keeping: client(if settings.only_first_address {
             0

@@ -10,8 +10,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use url::Url;
+
 use super::address::purpose;
 use super::dns;
+use super::proxy::{self, Blame, Said};
 use super::tls::TlsFailure;
 
 type Source = Box<dyn StdError + Send + Sync>;
@@ -98,10 +101,20 @@ pub enum FetchError {
         reason: String,
     },
     /// The proxy works, but did not reach the host.
-    #[error("the proxy {label} cannot reach the host")]
+    #[error("the proxy {label} cannot reach the host: {reason}")]
     Tunnel {
         /// The proxy's label.
         label: Arc<str>,
+        /// What it says.
+        reason: String,
+        /// Whose fault that is.
+        blame: Blame,
+    },
+    /// Every proxy that might be asked rests after failures.
+    #[error("no proxy is fit; the first is worth another try in {wait:.0?}")]
+    NoProxy {
+        /// How long the first of them still rests.
+        wait: Duration,
     },
     /// The page redirects to itself without end.
     #[error("redirects to itself, given up after {hops} hops")]
@@ -197,7 +210,7 @@ impl FetchError {
             E::Malformed(_) => "malformed",
             E::UnaskedNotModified => "unasked_304",
             E::Protocol(_) => "protocol",
-            E::Proxy { .. } => "proxy",
+            E::Proxy { .. } | E::NoProxy { .. } => "proxy",
             E::Tunnel { .. } => "tunnel",
             E::RedirectLoop { .. } => "redirect_loop",
             E::TooManyRedirects { .. } => "too_many_redirects",
@@ -231,7 +244,7 @@ impl FetchError {
                 NameTrouble::Impossible => Disposition::Never,
             },
             E::NoRoute(_) => Disposition::RetryFew,
-            E::Proxy { .. } => Disposition::Proxy,
+            E::Proxy { .. } | E::NoProxy { .. } => Disposition::Proxy,
             E::Refused | E::ConnectTimeout(_) | E::IdleTimeout { .. } | E::TotalTimeout { .. } => {
                 Disposition::Retry
             }
@@ -255,6 +268,7 @@ impl FetchError {
 /// `proxy` is the label of the proxy in use; `limit` is the limit on connecting.
 pub(super) fn before_headers(
     error: reqwest::Error,
+    url: &Url,
     proxy: Option<&Arc<str>>,
     limit: Duration,
 ) -> FetchError {
@@ -269,7 +283,13 @@ pub(super) fn before_headers(
     }
     if let Some(tls) = find::<rustls::Error>(&causes) {
         let (failure, reason) = TlsFailure::of(tls);
-        return FetchError::Tls { failure, reason };
+        return match proxy.filter(|_| is_of_proxy(&causes, url)) {
+            Some(label) => FetchError::Proxy {
+                label: Arc::clone(label),
+                reason: format!("tls: {reason}"),
+            },
+            None => FetchError::Tls { failure, reason },
+        };
     }
     if let (Some(label), true) = (proxy, error.is_connect()) {
         return through_proxy(label, &error, &causes, limit);
@@ -319,8 +339,7 @@ pub(super) fn in_body(error: reqwest::Error) -> FetchError {
     }
 }
 
-/// What went wrong before a connection through a proxy stood: the proxy's fault, unless it says
-/// that the host's end of the tunnel failed. The types that tell are not public, their words are.
+/// What went wrong before a connection through a proxy stood.
 fn through_proxy(
     label: &Arc<str>,
     error: &reqwest::Error,
@@ -328,19 +347,36 @@ fn through_proxy(
     limit: Duration,
 ) -> FetchError {
     let label = Arc::clone(label);
-    let tunnel_failed = causes.iter().any(|cause| {
-        let words = cause.to_string();
-        words == "tunnel error: unsuccessful" || words.contains("server failed to execute command")
-    });
-    if tunnel_failed {
-        return FetchError::Tunnel { label };
+    if error.is_timeout() {
+        // The proxy, or the host beyond it: the caller may look.
+        let reason = format!("no connection within {limit:?}");
+        let blame = Blame::Unclear;
+        return FetchError::Tunnel {
+            label,
+            reason,
+            blame,
+        };
     }
-    let reason = if error.is_timeout() {
-        format!("no connection within {limit:?}")
-    } else {
-        last(causes).to_string()
-    };
-    FetchError::Proxy { label, reason }
+    let words: Vec<String> = causes.iter().map(ToString::to_string).collect();
+    of_said(label, proxy::of_words(&words))
+}
+
+/// The error for what a proxy says.
+pub(super) fn of_said(label: Arc<str>, said: Said) -> FetchError {
+    match said {
+        Said::Failed(reason) => FetchError::Proxy { label, reason },
+        Said::Unreached(blame, reason) => FetchError::Tunnel {
+            label,
+            reason,
+            blame,
+        },
+    }
+}
+
+/// Whether TLS failed on the way to the proxy, not behind it.
+fn is_of_proxy(causes: &[&(dyn StdError + 'static)], url: &Url) -> bool {
+    let to_proxy = "tunnel error: failed to create underlying connection";
+    url.scheme() == "http" || causes.iter().any(|cause| cause.to_string() == to_proxy)
 }
 
 /// The chain of causes, outermost first. An `io::Error` hides the error it wraps from `source`.

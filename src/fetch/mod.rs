@@ -18,8 +18,8 @@
 //! - **Cookies** last for a visit, or in a host's jar where the operator wants that ([`KeepCookies`]).
 //! - **Headers and logins of a host** are looked up for each request by its URL and never carried
 //!   along ([`HostRules`]).
-//! - **Proxies** come from one flag or from the environment, read by us; robots.txt takes the same
-//!   way as the pages.
+//! - **Proxies** come from the operator or from the environment, read by us; robots.txt takes the
+//!   same way as the pages. One that fails rests while others take its place ([`Rotation`]).
 //!
 //! Scheduling, politeness, robots.txt rules and retries live elsewhere. reqwest is used here only.
 //!
@@ -53,7 +53,7 @@ pub use cookies::{Cookie, CookieFile, KeepCookies};
 pub use error::{Disposition, FetchError, NameTrouble, Stage};
 pub use hosts::{HostPattern, HostRules, HostSettings, Login, PatternError};
 pub use own_headers::header_refusal;
-pub use proxy::ProxyEnvironment;
+pub use proxy::{Blame, ProxyChoice, ProxyEnvironment, ProxyReport, ProxyState, Rotation};
 pub use resolve::HostAddresses;
 pub use retry_after::retry_after;
 pub use robots::RobotsFetch;

@@ -12,7 +12,7 @@ use http::HeaderMap;
 use super::conditional::Validators;
 use super::cookies::{Cookie, KeepCookies};
 use super::hosts::HostRules;
-use super::proxy::{ProxyEnvironment, without_credentials};
+use super::proxy::{ProxyEnvironment, Rotation, default_rests, without_credentials};
 use super::{HostAddresses, OwnHost};
 
 /// How resources are fetched; shared by all visits of a process.
@@ -20,6 +20,8 @@ use super::{HostAddresses, OwnHost};
 pub struct FetchSettings {
     /// The `User-Agent` header. Default `pgcrawl/` and the version.
     pub user_agent: String,
+    /// The `From` header: a mail address of the operator. Default none.
+    pub from: Option<String>,
     /// The `Accept` header.
     pub accept: String,
     /// The longest time for name lookup, connection and TLS handshake together. Default 10 s.
@@ -31,10 +33,17 @@ pub struct FetchSettings {
     pub total_timeout: Duration,
     /// Bytes of a body that are kept, after content coding, and read, before it. Default 10 MiB.
     pub max_body_bytes: u64,
-    /// `URL` or `label=URL` of a proxy for all requests: `http`, `https`, `socks5` (names are
+    /// `URL` or `label=URL` of each proxy that takes its turn: `http`, `https`, `socks5` (names are
     /// resolved here) or `socks5h` (by the proxy), with credentials if need be. Default none.
-    pub proxy: Option<String>,
-    /// The environment's proxies, used where `proxy` is none. Default none:
+    pub proxies: Vec<String>,
+    /// The same for those that only entries of `hosts` name. Default none.
+    pub named_proxies: Vec<String>,
+    /// How requests are spread over `proxies`. Default one after the other.
+    pub proxy_rotation: Rotation,
+    /// Rests of a proxy after its first, second, … failure in a row; the last stays. Default 10 s,
+    /// 30 s, 2 min, 10 min.
+    pub proxy_rests: Vec<Duration>,
+    /// The environment's proxies, used where `proxies` is empty. Default none:
     /// [`ProxyEnvironment::read`] reads them.
     pub proxy_environment: ProxyEnvironment,
     /// Whether addresses that are not public may be asked without a seed that names the host.
@@ -75,13 +84,17 @@ impl Default for FetchSettings {
     fn default() -> FetchSettings {
         FetchSettings {
             user_agent: concat!("pgcrawl/", env!("CARGO_PKG_VERSION")).to_owned(),
+            from: None,
             accept: "text/html,application/xhtml+xml,application/xml;q=0.9,text/*;q=0.8,*/*;q=0.1"
                 .to_owned(),
             connect_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(20),
             total_timeout: Duration::from_secs(60),
             max_body_bytes: 10 * 1024 * 1024,
-            proxy: None,
+            proxies: Vec::new(),
+            named_proxies: Vec::new(),
+            proxy_rotation: Rotation::default(),
+            proxy_rests: default_rests(),
             proxy_environment: ProxyEnvironment::default(),
             allow_private: false,
             allow_hosts: Vec::new(),
@@ -103,16 +116,26 @@ impl Default for FetchSettings {
 }
 
 impl fmt::Debug for FetchSettings {
-    /// Leaves out the proxy's credentials and other secrets.
+    /// Leaves out the proxies' credentials and other secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |proxies: &[String]| -> Vec<String> {
+            proxies
+                .iter()
+                .map(|text| without_credentials(text))
+                .collect()
+        };
         f.debug_struct("FetchSettings")
             .field("user_agent", &self.user_agent)
+            .field("from", &self.from)
             .field("accept", &self.accept)
             .field("connect_timeout", &self.connect_timeout)
             .field("idle_timeout", &self.idle_timeout)
             .field("total_timeout", &self.total_timeout)
             .field("max_body_bytes", &self.max_body_bytes)
-            .field("proxy", &self.proxy.as_deref().map(without_credentials))
+            .field("proxies", &shown(&self.proxies))
+            .field("named_proxies", &shown(&self.named_proxies))
+            .field("proxy_rotation", &self.proxy_rotation)
+            .field("proxy_rests", &self.proxy_rests)
             .field("proxy_environment", &self.proxy_environment)
             .field("allow_private", &self.allow_private)
             .field("allow_hosts", &self.allow_hosts)

@@ -485,3 +485,38 @@ fn complaints_about_hosts_come_all_at_once_with_their_lines_and_without_secrets(
         Some("write [[hosts]], once for each host")
     );
 }
+
+#[test]
+fn an_identity_that_no_header_or_robots_txt_can_hold_is_refused() {
+    for (text, key) in [
+        ("user_agent = \"bot\\r\\nx: y\"", "identity.user_agent"),
+        ("user_agent = \"b\u{f6}t/1.0\"", "identity.user_agent"),
+        ("user_agent = \" \"", "identity.user_agent"),
+        ("contact = \"a@example.org\\n\"", "identity.contact"),
+        ("contact = \"somewhere\"", "identity.contact"),
+        ("robots_token = \"bot/1.0\"", "identity.robots_token"),
+        ("robots_token = \"*\"", "identity.robots_token"),
+        ("robots_token = \"\"", "identity.robots_token"),
+    ] {
+        let found = complaints(&format!("[identity]\n{text}\n"));
+        assert!(found[0].to_string().contains(key), "{text}: {found:?}");
+    }
+}
+
+#[test]
+fn a_robots_token_that_the_user_agent_does_not_say_is_doubted() {
+    let warnings = |text: &str| {
+        let loaded = Layers::new().toml(Path::new("p.toml"), text).finish();
+        let warnings = loaded.unwrap().warnings;
+        warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let own = "[identity]\nuser_agent = \"ExampleBot/1.0\"\n";
+    let found = warnings(own);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].contains("pgcrawl does not occur in the user agent"),
+        "{found:?}"
+    );
+    assert!(warnings(&format!("{own}robots_token = \"examplebot\"\n")).is_empty());
+    assert!(warnings("").is_empty());
+}

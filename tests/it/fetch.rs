@@ -21,6 +21,7 @@ mod command;
 mod hosts;
 mod http2;
 mod proxies;
+mod real_proxies;
 mod robots;
 pub(crate) mod rubbish;
 mod sessions;
@@ -367,4 +368,21 @@ async fn a_port_that_nobody_listens_on_is_refused() {
     let error = fetch(&url).await.unwrap_err();
     assert_eq!((error.class(), error.is_host_level()), ("refused", true));
     assert_eq!(error.disposition(), Disposition::Retry);
+}
+
+#[tokio::test]
+async fn a_mail_address_of_the_operator_s_is_said_in_from() {
+    let site = Site::builder().page("/", "page").start().await;
+    let settings = FetchSettings {
+        from: Some("bot@testbot.test".to_owned()),
+        ..settings()
+    };
+    fetch_with(settings, &site.url("/")).await.unwrap();
+    fetch(&site.url("/")).await.unwrap();
+    let said: Vec<String> = site
+        .requests()
+        .iter()
+        .map(|request| request.header("from").to_owned())
+        .collect();
+    assert_eq!(said, ["bot@testbot.test", ""]);
 }

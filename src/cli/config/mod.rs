@@ -103,6 +103,15 @@ fn as_toml(context: &Context) -> String {
             context.loaded.origin(&key.path())
         ));
     }
+    let proxies = &context.loaded.config.proxies;
+    if !proxies.is_empty() {
+        text.push_str("\n[proxies]\n");
+    }
+    for entry in proxies {
+        let origin = entry.origin.as_ref().unwrap_or(&Origin::Default);
+        let line = format!("{} = {}", entry.label, entry.show());
+        text.push_str(&format!("{line:<48}# {origin}\n"));
+    }
     for entry in &context.loaded.config.hosts {
         let origin = entry.origin.as_ref().unwrap_or(&Origin::Default);
         text.push_str(&format!("\n{:<48}# {origin}\n", "[[hosts]]"));
@@ -122,6 +131,11 @@ fn as_json(context: &Context) -> anyhow::Result<String> {
             (key.path(), value)
         })
         .collect();
+    for entry in &context.loaded.config.proxies {
+        let origin = entry.origin.as_ref().unwrap_or(&Origin::Default);
+        let value = json!({ "value": entry.show(), "origin": origin.to_string(), "shared": false });
+        entries.insert(format!("proxies.{}", entry.label), value);
+    }
     for (number, entry) in context.loaded.config.hosts.iter().enumerate() {
         let values: serde_json::Map<String, serde_json::Value> = entry
             .show()

@@ -1,4 +1,4 @@
-//! Whether a crawl may go out under this identity.
+//! Whether a crawl may go out under this identity, and what is good to know of the way that it takes.
 
 use super::super::output::{self, WithHint};
 use crate::canon::PageUrl;
@@ -33,5 +33,22 @@ pub(super) async fn contact(config: &Config, crawl: &Crawl) -> anyhow::Result<()
         Advice::Refuse => {
             Err(anyhow::anyhow!("a crawl of several sites needs a contact")).hint(HINT)
         }
+    }
+}
+
+/// Says once through which proxies requests go, and what that means for the guard of private addresses.
+pub(super) fn proxies(crawl: &Crawl) {
+    let (labels, look_names_up) = crawl.proxies();
+    if labels.is_empty() {
+        return;
+    }
+    tracing::info!(
+        "requests go through {} (as pages.proxy has them)",
+        labels.join(", ")
+    );
+    if look_names_up {
+        tracing::info!(
+            "names are looked up by the proxy, so that of private addresses only those written into a URL are refused"
+        );
     }
 }

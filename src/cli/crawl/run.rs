@@ -9,13 +9,13 @@ use super::super::database::Opened;
 use super::super::output::{self, WithHint};
 use super::super::progress::{Progress, ProgressLine};
 use super::super::seeds::{self, Source};
-use super::super::{Exit, sessions};
+use super::super::{Exit, requests};
 use super::agree::{self, Terms};
 use super::{advice, signals, summary};
 use crate::config::{Config, Loaded};
 use crate::crawl::{Crawl, End, Hands, ScopeRules, Stop, Summary, Tally, Until};
 use crate::db::{self, Route, Session};
-use crate::fetch::{Fetcher, PrivateGuard, ProxyEnvironment};
+use crate::fetch::{Fetcher, PrivateGuard};
 use crate::frontier::{Ears, Frontier, FrontierError, FrontierSettings};
 use crate::scope::Scope;
 use crate::status::{self, Status};
@@ -175,6 +175,7 @@ impl Member<'_> {
             Begin::Join => false,
         };
         advice::contact(config, crawl).await?;
+        advice::proxies(crawl);
         if !config.crawl.obey_robots {
             output::warn(
                 "robots.txt is neither fetched nor obeyed",
@@ -198,9 +199,7 @@ impl Member<'_> {
             let rules = Arc::clone(&rules);
             PrivateGuard::new(move |host| rules.names(host))
         };
-        let environment = ProxyEnvironment::read(|name| std::env::var(name).ok());
-        let sessions = sessions(config)?;
-        let fetcher = Fetcher::new(config.fetch_settings(environment, sessions), guard)?;
+        let fetcher = Fetcher::new(requests(config)?, guard)?;
         let frontier = config.frontier_settings(terms.version);
         let mut settings = config.crawl_settings();
         settings.until = self.until;

@@ -18,6 +18,8 @@ use super::cookies::KeepCookies;
 pub use pattern::{HostPattern, PatternError};
 pub(super) use pattern::{is_loopback, is_public_suffix};
 
+use super::proxy::ProxyChoice;
+
 /// What holds for the hosts of one entry.
 #[derive(Clone, Debug, Default)]
 pub struct HostSettings {
@@ -29,6 +31,10 @@ pub struct HostSettings {
     pub login: Option<Login>,
     /// Whether they keep cookies with us; none: as other hosts do.
     pub cookies: Option<KeepCookies>,
+    /// Whether their certificates go unverified.
+    pub insecure: bool,
+    /// The way to them; none: as all others.
+    pub proxy: Option<ProxyChoice>,
 }
 
 /// Credentials for a host.
@@ -77,6 +83,16 @@ impl HostRules {
         });
         all.filter(|(pattern, _)| pattern.matches(url))
             .max_by_key(|(pattern, _)| pattern.rank())
+    }
+
+    /// The ways that entries ask for.
+    pub(super) fn proxies(&self) -> impl Iterator<Item = &ProxyChoice> {
+        self.entries.iter().filter_map(|entry| entry.proxy.as_ref())
+    }
+
+    /// Whether there are hosts whose certificates go unverified.
+    pub(super) fn has_insecure(&self) -> bool {
+        self.entries.iter().any(|entry| entry.insecure)
     }
 
     /// What the host of a request is to be told, if that may be said on its way.

@@ -101,7 +101,7 @@ async fn each_class_of_failure_stops_at_its_bound_and_says_what_it_was() {
             "failed,refused,4",
             "failed,incomplete,4",
             "failed,total_timeout,4",
-            "failed,tls,1",
+            "failed,tls_not_tls,1",
             "failed,http_503,4",
             "done,\"\",1",
             "failed,redirect_loop,1",

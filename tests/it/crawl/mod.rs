@@ -4,6 +4,7 @@ mod bounds;
 mod ending;
 mod hostile;
 mod politeness;
+mod proxies;
 mod redirects;
 mod revisits;
 mod robots;

@@ -213,3 +213,65 @@ async fn headers_and_cookies_are_brought_along_as_typed_and_secrets_are_not_told
     assert!(!said.contains("hunter2") && !stderr(&output).contains("hunter2"));
     assert_eq!(site.requests().len(), 2);
 }
+
+#[tokio::test]
+async fn names_are_looked_up_where_the_flags_say() {
+    let site = Site::builder().page("/", "page").start().await;
+    let names = crate::support::names::Nameserver::start(&[("here.test", "127.0.0.1")]).await;
+    let url = site.url_at("here.test", "/");
+    let dns = names.address().to_string();
+    let port = site.address().port();
+    for flags in [
+        ["--dns", &dns],
+        ["--resolve", "here.test:127.0.0.1"],
+        ["--resolve", &format!("here.test:{port}:127.0.0.1")],
+    ] {
+        let output = run(&[&url, flags[0], flags[1]]).await;
+        assert_eq!(stdout(&output), "page\n", "{}", stderr(&output));
+    }
+    for (flag, value) in [
+        ("--dns", "nowhere"),
+        ("--resolve", "here.test"),
+        ("--allow-host", "a b"),
+    ] {
+        let output = run(&[&url, flag, value]).await;
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains(flag), "{}", stderr(&output));
+    }
+    let output = run(&[&url, "--dns", &dns, "--resolver", "system"]).await;
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+}
+
+#[tokio::test]
+async fn the_proxies_of_the_flags_are_tried_one_after_the_other_and_no_password_is_said() {
+    let proxy = crate::support::site::RawListener::always(
+        &b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\npage"[..],
+    )
+    .await;
+    let gone = "gone=http://me:hunter2@127.0.0.1:9";
+    let good = format!("good=http://me:hunter2@{}", proxy.address());
+    let url = "http://site.test/";
+    let output = run(&[
+        url,
+        "--ignore-robots",
+        "--json",
+        "--proxy",
+        gone,
+        "--proxy",
+        &good,
+    ])
+    .await;
+    let said = stderr(&output);
+    assert!(stdout(&output).contains("\"proxy\": \"good\""), "{said}");
+    assert!(
+        said.contains("the proxy gone failed") && !said.contains("hunter2"),
+        "{said}"
+    );
+    let output = run(&[url, "--ignore-robots", "--proxy", gone]).await;
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        said.contains("error: proxy gone: ") && !said.contains("hunter2"),
+        "{said}"
+    );
+}

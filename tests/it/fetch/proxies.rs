@@ -10,7 +10,7 @@ fn through(proxy: &str) -> FetchSettings {
     // No nameserver is there: a name that we resolved ourselves would fail.
     let resolver = Resolver::At("127.0.0.1:9".parse().unwrap());
     FetchSettings {
-        proxy: Some(proxy.to_owned()),
+        proxies: vec![proxy.to_owned()],
         resolver,
         ..settings()
     }
@@ -62,23 +62,27 @@ async fn pages_and_robots_txt_go_through_the_proxy_under_its_label() {
 }
 
 #[tokio::test]
-async fn the_label_of_the_way_is_known_without_a_request() {
-    let label = |settings: FetchSettings, url: &str| {
-        let url = PageUrl::parse(url).unwrap();
-        fetcher(settings).proxy_label(url.as_url())
+async fn the_label_of_the_way_is_known_without_an_answer() {
+    let label = async |settings: FetchSettings, url: &str| {
+        let (url, mut way) = (PageUrl::parse(url).unwrap(), Way::default());
+        let options = FetchOptions::default();
+        let fetched = fetcher(settings).fetch_by(&url, &options, &mut way).await;
+        assert!(fetched.is_err());
+        way.proxy.map(|label| label.to_string())
     };
     let named = || through("exit1=http://user:pass@127.0.0.1:9");
     assert_eq!(
-        label(named(), "http://site.test/").as_deref(),
+        label(named(), "http://site.test/").await.as_deref(),
         Some("exit1")
     );
-    assert_eq!(label(settings(), "http://site.test/"), None);
     let environment = || FetchSettings {
         proxy_environment: ProxyEnvironment {
             https: Some("http://127.0.0.1:9".to_owned()),
             none: Some("near.test".to_owned()),
             ..ProxyEnvironment::default()
         },
+        resolver: Resolver::At("127.0.0.1:9".parse().unwrap()),
+        connect_timeout: Duration::from_millis(500),
         ..settings()
     };
     for (url, expected) in [
@@ -86,7 +90,11 @@ async fn the_label_of_the_way_is_known_without_a_request() {
         ("https://near.test/", None),
         ("http://site.test/", None),
     ] {
-        assert_eq!(label(environment(), url).as_deref(), expected, "{url}");
+        assert_eq!(
+            label(environment(), url).await.as_deref(),
+            expected,
+            "{url}"
+        );
     }
 }
 
@@ -196,6 +204,30 @@ async fn the_environment_s_proxy_is_used_under_its_own_label() {
     // This machine is asked directly.
     let found = fetch_with(settings, &site.url("/")).await.unwrap();
     assert_eq!((found.proxy, &found.body[..]), (None, &b"direct"[..]));
+}
+
+#[tokio::test]
+async fn the_proxies_of_the_environment_are_told_of_under_one_label() {
+    let environment = ProxyEnvironment {
+        http: Some("http://127.0.0.1:9".to_owned()),
+        https: Some("http://127.0.0.1:19".to_owned()),
+        ..ProxyEnvironment::default()
+    };
+    let fetcher = fetcher(FetchSettings {
+        proxy_environment: environment,
+        ..settings()
+    });
+    for url in ["http://site.test/", "https://site.test/"] {
+        let url = PageUrl::parse(url).unwrap();
+        let fetched = fetcher.fetch(&url, &FetchOptions::default()).await;
+        assert_eq!(fetched.unwrap_err().class(), "proxy");
+    }
+    let reports = fetcher.proxies();
+    assert_eq!(reports.len(), 1);
+    assert_eq!(
+        (&*reports[0].label, reports[0].requests, reports[0].failed),
+        ("env", 2, 2)
+    );
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -38,9 +39,11 @@ impl Authority {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let name = rcgen::DnType::CommonName;
-        params
-            .distinguished_name
-            .push(name, "an authority of a test");
+        // Two of one name would be taken for one whose signature is wrong.
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let own_name = format!("authority {number} of a test");
+        params.distinguished_name.push(name, own_name);
         let key = KeyPair::generate().unwrap();
         let certificate = params.self_signed(&key).unwrap();
         Authority {

@@ -6,5 +6,6 @@ pub(crate) mod db;
 pub(crate) mod names;
 pub(crate) mod pooler;
 pub(crate) mod program;
+pub(crate) mod real_proxies;
 pub(crate) mod site;
 pub(crate) mod wire;

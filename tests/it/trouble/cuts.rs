@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use pgcrawl::clock::Boottime;
 use pgcrawl::frontier::{
-    AddressLeave, Claim, Finish, Giving, HostId, Outcome, Pace, Release, Report, StoredRobots,
-    WorkerId,
+    AddressLeave, Claim, Finish, Giving, HostId, Outcome, Pace, ProxyRow, Release, Report,
+    StoredRobots, WorkerId,
 };
 use pgcrawl::pages::PageRow;
 use serde_json::Value;
@@ -19,7 +19,7 @@ use crate::support::crawl::{broken_invariants, column};
 use crate::support::wire::Cut;
 
 /// What a process does, with the statements that it takes to.
-const DEEDS: [(Deed, &[&str]); 34] = [
+const DEEDS: [(Deed, &[&str]); 35] = [
     (Deed::Open, &["open_crawl", "agreement"]),
     (Deed::Set, &["set_setting"]),
     (Deed::Standing, &["standing"]),
@@ -30,6 +30,7 @@ const DEEDS: [(Deed, &[&str]); 34] = [
     (Deed::Join, &["worker_start"]),
     (Deed::Beat, &["worker_beat"]),
     (Deed::Report, &["worker_report"]),
+    (Deed::ReportProxies, &["report_proxies"]),
     (Deed::Neighbours, &["neighbours"]),
     (Deed::Bury, &["bury_gone"]),
     (Deed::Leave, &["worker_stop"]),
@@ -89,6 +90,7 @@ enum Deed {
     Join,
     Beat,
     Report,
+    ReportProxies,
     Neighbours,
     Bury,
     Leave,
@@ -286,6 +288,14 @@ impl<'a> Scene<'a> {
                 "{:?}",
                 frontier.report(me, Report::default()).await.unwrap()
             ),
+            Deed::ReportProxies => {
+                let row = ProxyRow {
+                    label: "exit".to_owned(),
+                    state: "healthy",
+                    ..ProxyRow::default()
+                };
+                format!("{:?}", frontier.report_proxies(me, &[row]).await.unwrap())
+            }
             Deed::Neighbours => {
                 format!("{:?}", frontier.neighbours("a machine", me).await.unwrap())
             }

@@ -1,19 +1,35 @@
 //! Which proxy a request goes through, and under which label it is recorded.
 //!
-//! A proxy named by the operator takes every request. Without one the environment's are used, read
-//! by us and not by reqwest, so that the page's row can say so: their label is `env`. As curl and Go
-//! have it: the lower-case variable wins, `HTTP_PROXY` is ignored in a CGI program (a client's
-//! `Proxy:` header would set it), `NO_PROXY` names hosts, suffixes, addresses and networks. This
-//! machine itself is never asked through the environment's proxy.
+//! Proxies named by the operator take every request, each in its turn ([`Rotation`]); an entry of a
+//! host may name one, or none. Without any the environment's are used, read by us and not by reqwest,
+//! so that the page's row can say so: their label is `env`. As curl and Go have it: the lower-case
+//! variable wins, `HTTP_PROXY` is ignored in a CGI program (a client's `Proxy:` header would set it),
+//! `NO_PROXY` names hosts, suffixes, addresses and networks. This machine itself is never asked
+//! through the environment's proxy.
+//!
+//! A proxy that fails rests, longer each time, and comes back with the next request after that
+//! (`health`); meanwhile others take its place (`pool`). What it says of itself and what of the host
+//! behind it is told apart in `verdict`.
 
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
-use ipnet::IpNet;
-use url::{Host, Url};
+use url::Url;
 
-use super::FetchError;
+use self::bypass::Bypass;
+use super::{FetchError, FetchSettings};
+
+mod bypass;
+mod health;
+mod pool;
+mod verdict;
+
+pub use health::{ProxyReport, ProxyState};
+pub use pool::Rotation;
+pub(super) use pool::{Pass, Pool};
+pub use verdict::Blame;
+pub(super) use verdict::{Said, of_headers, of_words};
 
 /// The label of proxies that the environment names.
 const ENVIRONMENT_LABEL: &str = "env";
@@ -98,18 +114,17 @@ impl Upstream {
             format!("http://{address}")
         };
         let url = Url::parse(&full).map_err(|error| wrong(&error.to_string()))?;
-        let default_port = match url.scheme() {
-            "http" => 80,
-            "https" => 443,
-            "socks5" | "socks5h" => 1080,
-            _ => return Err(wrong("a proxy is http, https, socks5 or socks5h")),
-        };
+        let default_port = default_port(url.scheme())
+            .ok_or_else(|| wrong("a proxy is http, https, socks5 or socks5h"))?;
         let host = url
             .host_str()
             .filter(|host| !host.is_empty())
             .ok_or_else(|| wrong("no host"))?;
         let label = match label {
             Some("") => return Err(wrong("the label is empty")),
+            Some(ProxyChoice::DIRECT) => {
+                return Err(wrong("the label direct means no proxy at all"));
+            }
             Some(label) => label.to_owned(),
             None => format!("{host}:{}", url.port().unwrap_or(default_port)),
         };
@@ -119,12 +134,42 @@ impl Upstream {
         })
     }
 
+    /// Whether the proxy may answer a request for this URL in the host's place: it reads http itself.
+    pub(super) fn answers(&self, url: &Url) -> bool {
+        url.scheme() == "http" && matches!(self.url.scheme(), "http" | "https")
+    }
+
+    /// Whether something listens at its address, a moment after a connection through it failed.
+    pub(super) async fn is_there(&self) -> bool {
+        let host = self.url.host_str().unwrap_or_default();
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let port = self.url.port().unwrap_or_else(|| self.default_port());
+        let connecting = tokio::net::TcpStream::connect((host, port));
+        matches!(tokio::time::timeout(LOOK, connecting).await, Ok(Ok(_)))
+    }
+
+    fn default_port(&self) -> u16 {
+        default_port(self.url.scheme()).unwrap_or(80)
+    }
+
     fn of_environment(text: &str) -> Result<Upstream, FetchError> {
         let upstream = Upstream::parse(text)?;
         Ok(Upstream {
             label: ENVIRONMENT_LABEL.into(),
             ..upstream
         })
+    }
+}
+
+/// How long a look at a proxy takes at most.
+const LOOK: Duration = Duration::from_secs(2);
+
+fn default_port(scheme: &str) -> Option<u16> {
+    match scheme {
+        "http" => Some(80),
+        "https" => Some(443),
+        "socks5" | "socks5h" => Some(1080),
+        _ => None,
     }
 }
 
@@ -139,129 +184,136 @@ pub(super) fn without_credentials(text: &str) -> String {
     }
 }
 
-/// Which way a URL goes; an index into the list of proxies, none for the direct way.
-#[derive(Default)]
+/// The way that an entry of a host asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProxyChoice {
+    /// No proxy, whatever there is.
+    Direct,
+    /// The one with this label.
+    Label(String),
+}
+
+impl ProxyChoice {
+    /// The word for the direct way; no proxy can have it for a label.
+    pub const DIRECT: &'static str = "direct";
+
+    /// Reads a label, or `direct`.
+    pub fn of(text: &str) -> ProxyChoice {
+        match text {
+            ProxyChoice::DIRECT => ProxyChoice::Direct,
+            label => ProxyChoice::Label(label.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for ProxyChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ProxyChoice::Direct => ProxyChoice::DIRECT,
+            ProxyChoice::Label(label) => label,
+        })
+    }
+}
+
+/// Says which way a URL goes.
 pub(super) struct Routes {
-    everything: Option<usize>,
+    /// The indices of those that take turns.
+    rotating: Vec<usize>,
     http: Option<usize>,
     https: Option<usize>,
     bypass: Bypass,
+    labels: Vec<Arc<str>>,
 }
 
 impl Routes {
     /// Reads the settings' proxies; returns them in the order of the indices.
     ///
     /// # Errors
-    /// [`FetchError::Setting`] for one that cannot be read.
-    pub(super) fn new(
-        proxy: Option<&str>,
-        environment: &ProxyEnvironment,
-    ) -> Result<(Routes, Vec<Upstream>), FetchError> {
-        if let Some(text) = proxy {
-            let routes = Routes {
-                everything: Some(0),
-                ..Routes::default()
-            };
-            return Ok((routes, vec![Upstream::parse(text)?]));
-        }
-        let mut upstreams = Vec::new();
-        let mut add = |text: &Option<String>| -> Result<Option<usize>, FetchError> {
-            let Some(text) = text.as_deref().or(environment.all.as_deref()) else {
-                return Ok(None);
-            };
-            upstreams.push(Upstream::of_environment(text)?);
-            Ok(Some(upstreams.len() - 1))
+    /// [`FetchError::Setting`] for one that cannot be read, and for two of one label.
+    pub(super) fn new(settings: &FetchSettings) -> Result<(Routes, Vec<Upstream>), FetchError> {
+        let mut upstreams: Vec<Upstream> = Vec::new();
+        let mut add = |upstream: Upstream| {
+            let double = upstream.label != ENVIRONMENT_LABEL.into()
+                && upstreams.iter().any(|known| known.label == upstream.label);
+            if double {
+                let reason = format!("there are two with the label {}", upstream.label);
+                return Err(FetchError::Setting {
+                    key: "proxy",
+                    reason,
+                });
+            }
+            upstreams.push(upstream);
+            Ok(upstreams.len() - 1)
         };
-        let (http, https) = (add(&environment.http)?, add(&environment.https)?);
-        let bypass = Bypass::parse(environment.none.as_deref().unwrap_or_default());
-        Ok((
-            Routes {
-                everything: None,
-                http,
-                https,
-                bypass,
-            },
-            upstreams,
-        ))
+        let mut rotating = Vec::new();
+        for text in &settings.proxies {
+            rotating.push(add(Upstream::parse(text)?)?);
+        }
+        for text in &settings.named_proxies {
+            add(Upstream::parse(text)?)?;
+        }
+        let environment = &settings.proxy_environment;
+        let mut of_environment = |text: &Option<String>| -> Result<Option<usize>, FetchError> {
+            match text.as_deref().or(environment.all.as_deref()) {
+                Some(text) if settings.proxies.is_empty() => {
+                    Ok(Some(add(Upstream::of_environment(text)?)?))
+                }
+                _ => Ok(None),
+            }
+        };
+        let http = of_environment(&environment.http)?;
+        let https = of_environment(&environment.https)?;
+        let routes = Routes {
+            rotating,
+            http,
+            https,
+            bypass: Bypass::parse(environment.none.as_deref().unwrap_or_default()),
+            labels: upstreams
+                .iter()
+                .map(|upstream| Arc::clone(&upstream.label))
+                .collect(),
+        };
+        for choice in settings.hosts.proxies() {
+            routes.labelled(choice)?;
+        }
+        Ok((routes, upstreams))
     }
 
-    pub(super) fn choose(&self, url: &Url) -> Option<usize> {
-        if self.everything.is_some() {
-            return self.everything;
+    /// The indices of the proxies that may take a request; none for the direct way.
+    pub(super) fn candidates(&self, url: &Url, choice: Option<&ProxyChoice>) -> Vec<usize> {
+        if let Some(choice) = choice {
+            return self.labelled(choice).ok().flatten().into_iter().collect();
+        }
+        if !self.rotating.is_empty() {
+            return self.rotating.clone();
         }
         let proxy = if url.scheme() == "https" {
             self.https
         } else {
             self.http
         };
-        proxy.filter(|_| !self.bypass.covers(url))
-    }
-}
-
-/// `NO_PROXY`.
-#[derive(Debug, Default)]
-struct Bypass {
-    everything: bool,
-    networks: Vec<IpNet>,
-    /// Lower-case, without a leading dot, with the port if one is named.
-    names: Vec<(String, Option<u16>)>,
-}
-
-impl Bypass {
-    fn parse(text: &str) -> Bypass {
-        let mut bypass = Bypass::default();
-        for entry in text
-            .split([',', ' '])
-            .map(str::trim)
-            .filter(|entry| !entry.is_empty())
-        {
-            let bare = entry.trim_start_matches('[').trim_end_matches(']');
-            if entry == "*" {
-                bypass.everything = true;
-            } else if let Ok(ip) = bare.parse::<IpAddr>() {
-                bypass.networks.push(ip.into());
-            } else if let Ok(network) = entry.parse::<IpNet>() {
-                bypass.networks.push(network);
-            } else {
-                let (name, port) = match entry.rsplit_once(':') {
-                    Some((name, port)) if port.parse::<u16>().is_ok() => (name, port.parse().ok()),
-                    _ => (entry, None),
-                };
-                let name = name.trim_start_matches("*.").trim_start_matches('.');
-                bypass.names.push((name.to_ascii_lowercase(), port));
-            }
-        }
-        bypass
+        proxy
+            .filter(|_| !self.bypass.covers(url))
+            .into_iter()
+            .collect()
     }
 
-    fn covers(&self, url: &Url) -> bool {
-        if self.everything {
-            return true;
-        }
-        let ip: IpAddr = match url.host() {
-            Some(Host::Ipv4(ip)) => ip.into(),
-            Some(Host::Ipv6(ip)) => ip.into(),
-            Some(Host::Domain(name)) => return self.covers_name(name, url.port_or_known_default()),
-            None => return false,
+    fn labelled(&self, choice: &ProxyChoice) -> Result<Option<usize>, FetchError> {
+        let ProxyChoice::Label(label) = choice else {
+            return Ok(None);
         };
-        ip.is_loopback()
-            || self.networks.iter().any(|network| network.contains(&ip))
-            || self.covers_name(&ip.to_string(), url.port_or_known_default())
-    }
-
-    fn covers_name(&self, host: &str, port: Option<u16>) -> bool {
-        let host = host.strip_suffix('.').unwrap_or(host);
-        if host == "localhost" || host.ends_with(".localhost") {
-            return true;
-        }
-        self.names.iter().any(|(name, named_port)| {
-            let below = || {
-                host.strip_suffix(name.as_str())
-                    .is_some_and(|head| head.ends_with('.'))
-            };
-            (host == name || below()) && (named_port.is_none() || *named_port == port)
+        let found = self.labels.iter().position(|known| **known == **label);
+        found.map(Some).ok_or_else(|| FetchError::Setting {
+            key: "hosts.proxy",
+            reason: format!("no proxy has the label {label}"),
         })
     }
+}
+
+/// Rests of a proxy after its first, second, … failure in a row; the last stays.
+pub(super) fn default_rests() -> Vec<Duration> {
+    [10, 30, 120, 600].map(Duration::from_secs).to_vec()
 }
 
 #[cfg(test)]
@@ -277,9 +329,18 @@ mod tests {
         })
     }
 
+    fn only_environment(environment: &ProxyEnvironment) -> FetchSettings {
+        FetchSettings {
+            proxy_environment: environment.clone(),
+            ..FetchSettings::default()
+        }
+    }
+
     fn direct(environment: &ProxyEnvironment, url: &str) -> bool {
-        let (routes, _) = Routes::new(None, environment).unwrap();
-        routes.choose(&Url::parse(url).unwrap()).is_none()
+        let (routes, _) = Routes::new(&only_environment(environment)).unwrap();
+        routes
+            .candidates(&Url::parse(url).unwrap(), None)
+            .is_empty()
     }
 
     #[test]
@@ -355,9 +416,9 @@ mod tests {
     #[test]
     fn each_scheme_has_its_proxy_and_all_proxy_fills_the_gaps() {
         let environment = environment(&[("http_proxy", "one.test"), ("all_proxy", "two.test")]);
-        let (routes, upstreams) = Routes::new(None, &environment).unwrap();
+        let (routes, upstreams) = Routes::new(&only_environment(&environment)).unwrap();
         let host = |url: &str| {
-            let index = routes.choose(&Url::parse(url).unwrap()).unwrap();
+            let index = routes.candidates(&Url::parse(url).unwrap(), None)[0];
             assert_eq!(&*upstreams[index].label, "env");
             upstreams[index].url.host_str().unwrap().to_owned()
         };
@@ -400,12 +461,30 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_of_the_operator_takes_every_request() {
-        let environment = environment(&[("no_proxy", "*")]);
-        let (routes, _) = Routes::new(Some("p.test"), &environment).unwrap();
+    fn proxies_of_the_operator_take_every_request_but_those_of_hosts_with_another_choice() {
+        let url = Url::parse("http://127.0.0.1/").unwrap();
+        let settings = FetchSettings {
+            proxies: vec!["a=p.test".to_owned(), "b=q.test".to_owned()],
+            named_proxies: vec!["c=r.test".to_owned()],
+            ..only_environment(&environment(&[("no_proxy", "*"), ("http_proxy", "e.test")]))
+        };
+        let (routes, upstreams) = Routes::new(&settings).unwrap();
         assert_eq!(
-            routes.choose(&Url::parse("http://127.0.0.1/").unwrap()),
-            Some(0)
+            (routes.candidates(&url, None), upstreams.len()),
+            (vec![0, 1], 3)
         );
+        let of = |choice: &str| routes.candidates(&url, Some(&ProxyChoice::of(choice)));
+        assert_eq!(of("c"), [2]);
+        assert_eq!(of("direct"), [0; 0]);
+    }
+
+    #[test]
+    fn two_proxies_of_one_label_are_refused() {
+        let settings = FetchSettings {
+            proxies: vec!["a=p.test".to_owned(), "a=q.test".to_owned()],
+            ..FetchSettings::default()
+        };
+        let complaint = Routes::new(&settings).map(|_| ()).unwrap_err().to_string();
+        assert_eq!(complaint, "proxy: there are two with the label a");
     }
 }
