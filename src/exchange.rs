@@ -154,10 +154,12 @@ pub fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
 }
 
-/// A `Location` as a URL reference: UTF-8 as it is, other bytes above 0x7F percent-encoded.
+/// A `Location` as a URL reference: UTF-8 as it is, other bytes above 0x7F percent-encoded. None if it is missing or empty, or if there
+/// are several that differ: browsers believe none of those either, since one may have been smuggled in.
 pub fn location(headers: &HeaderMap) -> Option<String> {
-    let bytes = headers.get(LOCATION)?.as_bytes().trim_ascii();
-    if bytes.is_empty() {
+    let mut all = headers.get_all(LOCATION).iter();
+    let bytes = all.next()?.as_bytes().trim_ascii();
+    if bytes.is_empty() || all.any(|other| other.as_bytes().trim_ascii() != bytes) {
         return None;
     }
     Some(match std::str::from_utf8(bytes) {

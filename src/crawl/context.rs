@@ -19,7 +19,7 @@ use crate::{
     canon::{HostKey, PageUrl},
     clock::Boottime,
     extract,
-    fetch::Fetcher,
+    fetch::{Fetcher, HopLeave},
     frontier::{Frontier, FrontierError, ScopeRule, WorkerId},
     politeness::{Ceilings, Limits, Permit},
     robots::{Robots, Verdict},
@@ -124,6 +124,22 @@ impl Context {
             turns.next().await;
         }
         permit
+    }
+
+    /// Leave for each further request of a visit: its flight goes on, and it takes a turn in the crawl's rate.
+    pub(super) fn hop_leave(self: &Arc<Self>) -> HopLeave {
+        if self.turns.is_none() {
+            return HopLeave::default();
+        }
+        let cx = Arc::clone(self);
+        HopLeave::new(move || {
+            let cx = Arc::clone(&cx);
+            async move {
+                if let Some(turns) = &cx.turns {
+                    turns.next().await;
+                }
+            }
+        })
     }
 
     /// Whether a fetch of the longest duration fits before this deadline.

@@ -4,7 +4,7 @@ use std::{cell::RefCell, sync::Arc};
 
 use super::{context::Context, visit::Candidate};
 use crate::{
-    canon::{HrefCache, PageUrl},
+    canon::{CanonError, HrefCache, PageUrl},
     exchange::Exchange,
     extract::{self, Link},
     frontier::{ClaimedTask, Outcome},
@@ -45,8 +45,7 @@ pub(super) async fn read(
     }
     // Before the links are judged: whoever learns of a rule meanwhile reads the page anew.
     let reading = cx.reading();
-    // The page's own address is where it came from in the end; it has the same key.
-    let base = PageUrl::from_url(exchange.final_url.clone()).unwrap_or(url);
+    let base = base_of(&url, &exchange);
     let (token, keep_body) = (cx.settings.robots_token.clone(), cx.settings.keep_bodies);
     let large = exchange.body.len() > INLINE_BYTES;
     let work = {
@@ -78,6 +77,11 @@ fn unmodified(exchange: &Exchange) -> Read {
         links: Vec::new(),
         widens: None,
     }
+}
+
+/// What references of an answer are relative to: where it came from in the end, which has the same key as the page.
+fn base_of(url: &PageUrl, exchange: &Exchange) -> PageUrl {
+    PageUrl::from_url(exchange.final_url.clone()).unwrap_or_else(|_| url.clone())
 }
 
 /// What the synchronous part makes of an answer.
@@ -200,10 +204,17 @@ async fn redirect(cx: &Context, task: &ClaimedTask, url: &PageUrl, exchange: &Ex
         widens: None,
     };
     let Some(location) = exchange.redirect_target() else {
-        return not_followed(page, "redirect_without_target");
+        let reason = match exchange.header("location") {
+            // There are others, which say something else.
+            Some(one) if !one.trim().is_empty() => "redirect_malformed",
+            _ => "redirect_without_target",
+        };
+        return not_followed(page, reason);
     };
-    let Ok(target) = url.join(&location) else {
-        return not_followed(page, "redirect_malformed");
+    let target = match base_of(url, exchange).join(&location) {
+        Ok(target) => target,
+        Err(CanonError::Scheme { .. }) => return not_followed(page, "redirect_scheme"),
+        Err(_) => return not_followed(page, "redirect_malformed"),
     };
     let page = PageRow {
         redirect_to: Some(crate::pages::clean(target.as_str(), 4_000)),

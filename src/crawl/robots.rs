@@ -63,6 +63,7 @@ pub(super) async fn ask(
             budget: cx.settings.visit_budget,
             pause: delay.max(cx.settings.ip_delay),
             address: leave.address(),
+            hop_leave: cx.hop_leave(),
             ..FetchOptions::default()
         };
         let fetched = cx.fetcher.fetch_robots_with(key, &options).await;

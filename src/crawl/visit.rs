@@ -197,6 +197,7 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
         pause: delay.max(cx.settings.ip_delay),
         validators,
         address: leave.address(),
+        hop_leave: cx.hop_leave(),
     };
     let mut way = Way::default();
     let answer = cx.fetcher.fetch_by(&url, &options, &mut way).await;
@@ -308,6 +309,7 @@ fn unanswered(
     };
     tracing::debug!(task.id = task.id.0, url.full = %task.url, error.type = error.class(), %error, "not fetched");
     let row = PageRow {
+        http_status: error.status(),
         ip: way.ip,
         ..PageRow::without_answer(
             error.class(),

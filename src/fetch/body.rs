@@ -9,11 +9,15 @@ use bytes::{Bytes, BytesMut};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::error::{self, FetchError, Stage};
-use super::settings::{FetchOptions, FetchSettings};
+use super::settings::{FetchOptions, FetchSettings, HopLeave};
 use crate::exchange::Truncated;
 
 /// What is reserved for a body before it comes; `Content-Length` may claim anything.
 const FIRST_BYTES: usize = 16 * 1024;
+
+/// What is read of a redirect's body, and for how long: servers send a line or two, at once.
+const SKIMMED_BYTES: usize = 64 * 1024;
+const SKIMMED_FOR: Duration = Duration::from_secs(2);
 
 /// How long a fetch may still take.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +80,19 @@ impl Deadline {
                 stage: Stage::Pause,
             }),
         }
+    }
+
+    /// Waits for leave to make a further request.
+    ///
+    /// # Errors
+    /// [`FetchError::TotalTimeout`], when the time is over by then.
+    pub(super) async fn leave(&self, leave: &HopLeave) -> Result<(), FetchError> {
+        timeout_at(self.ends, leave.wait())
+            .await
+            .map_err(|_| FetchError::TotalTimeout {
+                after: self.total,
+                stage: Stage::Pause,
+            })
     }
 
     /// The error of a body that was still coming at the end of the time.
@@ -152,5 +169,28 @@ pub(super) async fn read(
             });
         }
         bytes.extend_from_slice(&chunk);
+    }
+}
+
+/// Reads the payload of a redirect, which says nothing that its header does not: a small one to its end, so that the connection can be
+/// used again, and of any other only the head. It is cut, and no error, whatever becomes of it.
+pub(super) async fn skim(
+    response: &mut reqwest::Response,
+    cap: usize,
+    deadline: &Deadline,
+) -> Wire {
+    let brief = Deadline {
+        ends: deadline.ends.min(Instant::now() + SKIMMED_FOR),
+        // What is late is cut.
+        hurried: false,
+        idle: SKIMMED_FOR.max(deadline.idle),
+        ..*deadline
+    };
+    match read(response, cap.min(SKIMMED_BYTES), &brief).await {
+        Ok(wire) => wire,
+        Err(_) => Wire {
+            truncated: Some(Truncated::Disconnect),
+            ..Wire::default()
+        },
     }
 }

@@ -27,7 +27,7 @@ use super::tls;
 use super::watch::{MarkConnecting, Watch};
 use crate::canon::PageUrl;
 use crate::clock::Boottime;
-use crate::exchange::{Coding, Exchange, Truncated, text};
+use crate::exchange::{self, Coding, Exchange, Truncated, text};
 use crate::extract;
 
 /// What we can decode, the best first.
@@ -279,10 +279,12 @@ impl Fetcher {
             if let Some(next) = redirect::to_itself(url, &at, answer.status, &answer.headers) {
                 let cookie = self.cookie(&cookies, next.as_url());
                 if hops == MOST_HOPS || trail.has(next.as_url(), cookie.as_ref()) {
-                    return Err(FetchError::RedirectLoop { hops });
+                    let status = answer.status;
+                    return Err(FetchError::RedirectLoop { hops, status });
                 }
                 // A hop is a request to the same host like any other.
                 deadline.pause(options.pause).await?;
+                deadline.leave(&options.hop_leave).await?;
                 at = next;
                 hops += 1;
                 continue;
@@ -398,7 +400,10 @@ impl Fetcher {
             &headers,
             keep.unwrap_or(inner.settings.keep_cookies),
         );
-        let wire = if (request.wanted)(extract::media_type(&headers).as_deref()) {
+        let leads_on = exchange::is_redirect(status) && exchange::location(&headers).is_some();
+        let wire = if leads_on {
+            body::skim(&mut response, request.cap, deadline).await
+        } else if (request.wanted)(extract::media_type(&headers).as_deref()) {
             body::read(&mut response, request.cap, deadline).await?
         } else {
             Wire {

@@ -117,10 +117,12 @@ pub enum FetchError {
         wait: Duration,
     },
     /// The page redirects to itself without end.
-    #[error("redirects to itself, given up after {hops} hops")]
+    #[error("redirects to itself ({status}), given up after {hops} hops")]
     RedirectLoop {
         /// Redirects followed.
         hops: u8,
+        /// The status of the last answer.
+        status: u16,
     },
     /// robots.txt is more than five redirects away (RFC 9309 §2.3.1.2).
     #[error("more than {hops} redirects")]
@@ -216,6 +218,14 @@ impl FetchError {
             E::TooManyRedirects { .. } => "too_many_redirects",
             E::Url(_) => "url",
             E::Setting { .. } => "setting",
+        }
+    }
+
+    /// The status of the answer that was the last, where there was one and it is the error.
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            FetchError::RedirectLoop { status, .. } => Some(*status),
+            _ => None,
         }
     }
 

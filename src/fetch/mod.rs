@@ -57,5 +57,5 @@ pub use proxy::{Blame, ProxyChoice, ProxyEnvironment, ProxyReport, ProxyState, R
 pub use resolve::HostAddresses;
 pub use retry_after::retry_after;
 pub use robots::RobotsFetch;
-pub use settings::{FetchOptions, FetchSettings, Resolver};
+pub use settings::{FetchOptions, FetchSettings, HopLeave, Resolver};
 pub use tls::TlsFailure;

@@ -122,6 +122,9 @@ impl Fetcher {
                     } else if let Err(error) = deadline.pause(options.pause).await {
                         return without(found, error);
                     }
+                    if let Err(error) = deadline.leave(&options.hop_leave).await {
+                        return without(found, error);
+                    }
                     found.hops += 1;
                     found.final_url = url;
                 }

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use http::HeaderMap;
 
 use super::conditional::Validators;
@@ -219,6 +220,8 @@ pub struct FetchOptions {
     /// The only address at which the URL's host may be asked, where its name has several: the one
     /// that leave was had for ([`super::Fetcher::address`]). Default none: any.
     pub address: Option<IpAddr>,
+    /// What a hop waits for after that, since it is a request like any other; this wait counts, too. Default nothing.
+    pub hop_leave: HopLeave,
 }
 
 impl Default for FetchOptions {
@@ -229,6 +232,33 @@ impl Default for FetchOptions {
             pause: Duration::ZERO,
             validators: None,
             address: None,
+            hop_leave: HopLeave::default(),
         }
+    }
+}
+
+/// Leave to make a further request within a visit, as a wait that somebody else knows.
+#[derive(Clone, Default)]
+pub struct HopLeave(Option<Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>>);
+
+impl HopLeave {
+    /// Leave that is had when this future ends.
+    pub fn new<F>(ask: impl Fn() -> F + Send + Sync + 'static) -> HopLeave
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        HopLeave(Some(Arc::new(move || Box::pin(ask()))))
+    }
+
+    pub(super) async fn wait(&self) {
+        if let HopLeave(Some(ask)) = self {
+            ask().await;
+        }
+    }
+}
+
+impl fmt::Debug for HopLeave {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("HopLeave").field(&self.0.is_some()).finish()
     }
 }

@@ -22,6 +22,7 @@ mod hosts;
 mod http2;
 mod proxies;
 mod real_proxies;
+mod redirects;
 mod robots;
 pub(crate) mod rubbish;
 mod sessions;

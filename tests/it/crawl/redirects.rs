@@ -177,3 +177,326 @@ async fn a_seed_that_redirects_to_its_www_twin_takes_it_into_scope() {
     );
     assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
 }
+
+/// What a `Location` of these bytes comes to: the request that follows, or the reason why none does.
+#[derive(Clone, Copy)]
+enum Leads {
+    To(&'static str),
+    Nowhere(&'static str),
+}
+
+#[tokio::test]
+async fn a_location_is_read_as_browsers_read_it_and_what_leads_nowhere_says_why() {
+    use Leads::{Nowhere, To};
+    let long = format!("/{}", "x".repeat(3_000)).into_bytes();
+    let cases: Vec<(Vec<&[u8]>, Leads)> = vec![
+        (
+            vec!["/caf\u{e9} au lait".as_bytes()],
+            To("/caf%C3%A9%20au%20lait"),
+        ),
+        (vec![b"/latin\xE9?q=\xE9"], To("/latin%E9?q=%E9")),
+        (vec![b"\\back\\slash"], To("/back/slash")),
+        (vec![b"/t\tab"], To("/tab")),
+        (vec![b"relative?x=1"], To("/from/relative?x=1")),
+        (vec![b"?only=query"], To("/from/5?only=query")),
+        (vec![b"/fragment#part"], To("/fragment")),
+        (vec![b"/lone%percent%zz"], To("/lone%percent%zz")),
+        (vec![b"/twice", b"/twice"], To("/twice")),
+        (vec![b"/one", b"/other"], Nowhere("redirect_malformed")),
+        (vec![b"http://[bad/"], Nowhere("redirect_malformed")),
+        (vec![b"mailto:a@b.example"], Nowhere("redirect_scheme")),
+        (vec![b"javascript:void(0)"], Nowhere("redirect_scheme")),
+        (vec![b""], Nowhere("redirect_without_target")),
+        (vec![], Nowhere("redirect_without_target")),
+        (vec![&long], Nowhere("redirect_url_length")),
+    ];
+    let links: String = (0..cases.len())
+        .map(|n| format!("<a href=/from/{n}>{n}</a>"))
+        .collect();
+    let mut builder = Site::builder().page("/", links);
+    for (n, (values, _)) in cases.iter().enumerate() {
+        let values: Vec<Vec<u8>> = values.iter().map(|value| value.to_vec()).collect();
+        builder = builder.answer(&format!("/from/{n}"), move |request| {
+            if request.uri().query().is_some() {
+                return "".into_response();
+            }
+            let mut answer = axum::response::Html("<a href=/in-the-body>x</a>").into_response();
+            *answer.status_mut() = axum::http::StatusCode::FOUND;
+            for value in &values {
+                let value = axum::http::HeaderValue::from_bytes(value).unwrap();
+                answer.headers_mut().append(header::LOCATION, value);
+            }
+            answer
+        });
+    }
+    let site = builder.start().await;
+    let db = TestDb::new().await;
+    Setup::quick().crawl(&db, &[site.url("/")]).await;
+    for (n, (values, leads)) in cases.iter().enumerate() {
+        let url = site.url(&format!("/from/{n}"));
+        let sql = format!(
+            "select t.reason, p.redirect_to from tasks t join pages p on p.task_id = t.id where t.url = '{url}'"
+        );
+        let row: (Option<String>, Option<String>) = sqlx::query_as(sqlx::AssertSqlSafe(sql))
+            .fetch_one(&db.pool)
+            .await
+            .unwrap();
+        let shown: Vec<_> = values
+            .iter()
+            .map(|value| String::from_utf8_lossy(value))
+            .collect();
+        match leads {
+            To(target) => {
+                assert_eq!(row, (None, Some(site.url(target))), "{shown:?}");
+                assert_eq!(site.count(target), 1, "{shown:?} in {:?}", site.targets());
+            }
+            Nowhere(why) => assert_eq!(row.0.as_deref(), Some(*why), "{shown:.40?}"),
+        }
+    }
+    assert_eq!(
+        site.count("/in-the-body"),
+        0,
+        "a redirect's body has no links"
+    );
+    assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn other_headers_and_statuses_that_name_a_url_are_no_redirects() {
+    let with = |status: u16, name: &'static str, value: &'static str| {
+        move |_: &axum::extract::Request| {
+            let mut answer = axum::response::Html("<title>Page</title>").into_response();
+            *answer.status_mut() = axum::http::StatusCode::from_u16(status).unwrap();
+            answer.headers_mut().insert(name, value.parse().unwrap());
+            answer
+        }
+    };
+    let site = Site::builder()
+        .page("/", "<a href=/300>1</a><a href=/304>2</a><a href=/content>3</a><a href=/refresh>4</a><a href=/meta>5</a>")
+        .answer("/300", with(300, "location", "/from-300"))
+        .answer("/304", with(304, "location", "/from-304"))
+        .answer("/content", with(200, "content-location", "/from-content"))
+        .answer("/refresh", with(200, "refresh", "0; url=/from-refresh"))
+        .page("/meta", "<meta http-equiv=refresh content='0; url=/from-meta'>")
+        .page("/from-refresh", "")
+        .page("/from-meta", "")
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    Setup::quick().crawl(&db, &[site.url("/")]).await;
+    let mut led: Vec<String> = site.targets();
+    led.retain(|target| target.starts_with("/from"));
+    led.sort_unstable();
+    assert_eq!(led, ["/from-meta", "/from-refresh"]);
+    // Those two are links; the others are pages like any other.
+    let sql = "select count(*) from pages where redirect_to is not null";
+    assert_eq!(number(&db.pool, sql).await, 0);
+    assert_eq!(number(&db.pool, "select max(depth) from tasks").await, 2);
+    assert_eq!(number(&db.pool, "select max(hops) from tasks").await, 0);
+}
+
+#[tokio::test]
+async fn two_pages_that_redirect_to_each_other_are_each_asked_once() {
+    let site = Site::builder()
+        .redirect("/a", 302, "/b")
+        .redirect("/b", 302, "/a")
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    Setup::quick().crawl(&db, &[site.url("/a")]).await;
+    assert_eq!(site.targets(), ["/robots.txt", "/a", "/b"]);
+    // The way is in the rows.
+    let sql = "select string_agg(t.hops || ' ' || p.http_status || ' ' || p.redirect_to, ', ' order by t.hops) \
+               from tasks t join pages p on p.task_id = t.id left join tasks v on v.id = t.via \
+               where t.hops = 0 or v.hops = t.hops - 1";
+    let way = format!("0 302 {}, 1 302 {}", site.url("/b"), site.url("/a"));
+    assert_eq!(column(&db.pool, sql).await[0].trim_matches('"'), way);
+}
+
+#[tokio::test]
+async fn a_page_that_redirects_to_itself_for_ever_fails_with_its_last_status() {
+    let site = Site::builder().redirect("/", 307, "/").start().await;
+    let db = TestDb::new().await;
+    Setup::quick().crawl(&db, &[site.url("/")]).await;
+    let sql = "select t.status || ' ' || t.reason || ' ' || p.http_status || ' ' || p.error from tasks t join pages p on p.task_id = t.id";
+    assert_eq!(
+        column(&db.pool, sql).await,
+        ["\"failed redirect_loop 307 redirect_loop\""]
+    );
+    assert_eq!(site.count("/"), 1);
+}
+
+/// Only a seed says what its operator wants: a page that was found may lead anywhere.
+#[tokio::test]
+async fn the_twin_of_a_seed_is_taken_from_www_as_well_and_that_of_a_link_is_not() {
+    let site = Site::builder()
+        .answer("/", |request| {
+            let host = request.headers()[header::HOST].to_str().unwrap().to_owned();
+            match host.strip_prefix("www.") {
+                Some(bare) => (
+                    axum::http::StatusCode::FOUND,
+                    [(header::LOCATION, format!("http://{bare}/"))],
+                )
+                    .into_response(),
+                None => {
+                    axum::response::Html("<a href=http://sub.localhost/>x</a><a href=/linked>x</a>")
+                        .into_response()
+                }
+            }
+        })
+        .answer("/linked", |request| {
+            let host = request.headers()[header::HOST].to_str().unwrap().to_owned();
+            let twin = host.replace("localhost", "sub.localhost");
+            let headers = [(header::LOCATION, format!("http://{twin}/linked"))];
+            (axum::http::StatusCode::FOUND, headers).into_response()
+        })
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    Setup::quick()
+        .crawl(&db, &[site.url_at("www.localhost", "/")])
+        .await;
+    assert_eq!(
+        column(&db.pool, "select source from scope_rules order by id").await,
+        ["seed", "redirect"]
+    );
+    let sql = format!(
+        "select reason from tasks where url = '{}'",
+        site.url_at("localhost", "/linked")
+    );
+    assert_eq!(column(&db.pool, &sql).await, ["redirect_out_of_scope"]);
+    assert_eq!(site.count("/linked"), 1);
+}
+
+/// The same redirect widens the scope where a seed makes it, and does not where a page does that was linked.
+#[tokio::test]
+async fn the_www_twin_of_a_page_that_was_linked_is_another_host() {
+    let twin = |request: &axum::extract::Request| {
+        let host = request.headers()[header::HOST].to_str().unwrap().to_owned();
+        if host.starts_with("www.") {
+            return "".into_response();
+        }
+        let headers = [(header::LOCATION, format!("http://www.{host}/linked"))];
+        (axum::http::StatusCode::FOUND, headers).into_response()
+    };
+    let site = Site::builder()
+        .page("/", "<a href=/linked>x</a>")
+        .answer("/linked", twin)
+        .start()
+        .await;
+    for (seed, asked) in [("/", 1), ("/linked", 2)] {
+        let db = TestDb::new().await;
+        let before = site.count("/linked");
+        Setup::quick()
+            .crawl(&db, &[site.url_at("localhost", seed)])
+            .await;
+        assert_eq!(site.count("/linked") - before, asked, "seed {seed}");
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_to_a_private_address_that_no_seed_names_is_refused() {
+    let site = Site::builder()
+        .answer("/", |request| {
+            let host = request.headers()[header::HOST].to_str().unwrap();
+            let inner = host.replace("127.0.0.1", "127.0.0.2");
+            let headers = [(header::LOCATION, format!("http://{inner}/secret"))];
+            (axum::http::StatusCode::FOUND, headers).into_response()
+        })
+        .page("/secret", "")
+        .bind("0.0.0.0:0")
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    let mut setup = Setup::quick();
+    setup.scope = ScopeKind::Any;
+    setup
+        .crawl(&db, &[site.url("/").replace("0.0.0.0", "127.0.0.1")])
+        .await;
+    assert_eq!(site.targets(), ["/robots.txt", "/"]);
+    let sql = "select t.status || ' ' || r.error from tasks t join robots r using (host_id) where t.hops = 1";
+    assert_eq!(column(&db.pool, sql).await, ["\"failed private_address\""]);
+}
+
+/// The entry's secrets go to its host, the redirect's target sees none of them.
+#[tokio::test]
+async fn a_login_stays_with_its_host_when_a_page_redirects_elsewhere() {
+    use pgcrawl::fetch::{HostRules, HostSettings, KeepCookies, Login};
+    let other = Site::builder().page("/y", "").start().await;
+    let target = other.url("/y");
+    let site = Site::builder()
+        .answer("/", move |_| {
+            let headers = [
+                (header::LOCATION, target.clone()),
+                (header::SET_COOKIE, "id=1; Path=/".to_owned()),
+            ];
+            (axum::http::StatusCode::FOUND, headers).into_response()
+        })
+        .start()
+        .await;
+    let mut entry = HostSettings {
+        hosts: vec![site.url("").parse().unwrap()],
+        login: Some(Login::Bearer("sesame".into())),
+        cookies: Some(KeepCookies::Host),
+        ..HostSettings::default()
+    };
+    entry.headers.insert("x-api-key", "sesame".parse().unwrap());
+    let db = TestDb::new().await;
+    let mut setup = Setup::quick();
+    setup.fetch.hosts = HostRules::new(vec![entry]);
+    setup.scope = ScopeKind::Any;
+    // Its host is named, since it is private; its page is found by the redirect.
+    setup
+        .crawl(&db, &[site.url("/"), other.url("/named")])
+        .await;
+    for request in site.requests() {
+        assert_eq!(
+            request.header("authorization"),
+            "Bearer sesame",
+            "{}",
+            request.target
+        );
+    }
+    assert_eq!(other.count("/y"), 1);
+    for request in other.requests() {
+        for name in ["authorization", "x-api-key", "cookie"] {
+            assert_eq!(request.header(name), "", "{} of {}", name, request.target);
+        }
+    }
+    // And nothing of it is in the database.
+    for table in ["tasks", "pages", "hosts", "robots", "settings"] {
+        let sql = format!(
+            "select count(*) from {table} t where t::text like '%sesame%' or t::text like '%id=1%'"
+        );
+        assert_eq!(number(&db.pool, &sql).await, 0, "{table}");
+    }
+}
+
+#[tokio::test]
+async fn a_hop_inside_a_visit_takes_its_turn_in_the_crawl_s_rate() {
+    let counted = std::sync::atomic::AtomicU32::new(0);
+    let site = Site::builder()
+        .answer("/", move |_| {
+            let n = counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            if n == 4 {
+                return "there".into_response();
+            }
+            let headers = [
+                (header::LOCATION, "/".to_owned()),
+                (header::SET_COOKIE, format!("n={n}")),
+            ];
+            (axum::http::StatusCode::FOUND, headers).into_response()
+        })
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    let mut setup = Setup::quick();
+    setup.crawl.rate = Some(5.0);
+    setup.crawl(&db, &[site.url("/")]).await;
+    let mut pages = site.requests();
+    pages.retain(|request| request.target == "/");
+    assert_eq!(pages.len(), 5);
+    // Five requests are four gaps of 200 ms; one may come early.
+    let took = pages[4].started - pages[0].started;
+    assert!(took >= std::time::Duration::from_millis(600), "{took:?}");
+}
