@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::flags::FetchFlags;
 use super::output::WithHint as _;
-use super::{Context, Exit, output, requests};
+use super::{Context, Exit, output, surroundings};
 use crate::canon::{HrefCache, PageUrl};
 use crate::config::{Config, FlagValue};
 use crate::exchange::{Exchange, Truncated, text};
@@ -105,7 +105,7 @@ impl FetchArgs {
 /// A fetcher for which the URL's host is named, like that of a seed.
 fn fetcher(config: &Config, url: &PageUrl) -> anyhow::Result<Fetcher> {
     let named = url.host().host().to_owned();
-    let settings = requests(config)?;
+    let settings = config.fetch_settings(surroundings(config)?);
     let guard = PrivateGuard::new(move |host| host == named);
     Ok(Fetcher::new(settings, guard)?)
 }

@@ -8,8 +8,7 @@ use std::process::ExitCode;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 
-use crate::config::{FlagValue, Layers, Loaded, Problems};
-use crate::fetch::FetchSettings;
+use crate::config::{FlagValue, Layers, Loaded, Problems, Surroundings};
 
 pub mod bench;
 pub mod config;
@@ -175,7 +174,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
     };
     if cli.command.makes_requests() {
         // A secret that is missing is told before anything has begun.
-        requests(&loaded.config)?;
+        surroundings(&loaded.config)?;
     }
     logging::start(&loaded.config.log);
     #[cfg(unix)]
@@ -196,13 +195,13 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
     ended
 }
 
-/// Looks up what requests are to carry, secrets from the environment and from files included.
-fn requests(config: &crate::config::Config) -> Result<FetchSettings, Problems> {
+/// Looks up what requests are to carry and by which ways they go, secrets from the environment and from files included.
+fn surroundings(config: &crate::config::Config) -> Result<Surroundings, Problems> {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let now = now.map_or(0, |since| {
         i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
     });
-    config.requests(&|name| std::env::var(name).ok(), now)
+    config.surroundings(&|name| std::env::var(name).ok(), now)
 }
 
 /// Returns the environment; what is not UTF-8 is none of our variables.

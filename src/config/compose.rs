@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::{Config, Sessions};
+use super::{Config, Surroundings};
 use crate::crawl::CrawlSettings;
 use crate::db::DbSettings;
-use crate::fetch::{FetchSettings, ProxyEnvironment};
+use crate::fetch::FetchSettings;
 use crate::frontier::FrontierSettings;
 use crate::schedule::RetrySettings;
 use crate::scope::TrapLimits;
@@ -21,13 +21,14 @@ impl Config {
         }
     }
 
-    /// Returns how resources are fetched; `sessions` is what [`Config::sessions`] returns. Proxies of the operator come with
-    /// [`Config::requests`].
-    pub fn fetch_settings(
-        &self,
-        proxy_environment: ProxyEnvironment,
-        sessions: Sessions,
-    ) -> FetchSettings {
+    /// Returns how resources are fetched.
+    pub fn fetch_settings(&self, surroundings: Surroundings) -> FetchSettings {
+        let Surroundings {
+            sessions,
+            proxies,
+            named_proxies,
+            proxy_environment,
+        } = surroundings;
         let fetch = &self.fetch;
         FetchSettings {
             user_agent: self.identity.user_agent(),
@@ -38,6 +39,8 @@ impl Config {
             max_body_bytes: fetch.max_body.as_u64(),
             proxy_rotation: fetch.proxy_rotation,
             proxy_rests: fetch.proxy_rests.clone(),
+            proxies,
+            named_proxies,
             proxy_environment,
             allow_private: fetch.allow_private,
             allow_hosts: fetch.allow_hosts.clone(),
@@ -50,6 +53,7 @@ impl Config {
             only_first_address: !self.politeness.ip_delay.is_zero(),
             headers: sessions.headers,
             keep_cookies: fetch.cookies,
+            jars: sessions.jars,
             cookies: sessions.cookies.into(),
             hosts: sessions.hosts,
             ..FetchSettings::default()
@@ -151,7 +155,7 @@ mod tests {
     fn defaults_are_those_of_the_modules_that_own_them() {
         let config = Config::default();
         assert_eq!(config.trap_limits(), TrapLimits::default());
-        let fetch = config.fetch_settings(ProxyEnvironment::default(), Sessions::default());
+        let fetch = config.fetch_settings(Surroundings::default());
         assert_eq!(
             format!("{fetch:?}"),
             format!("{:?}", FetchSettings::default())

@@ -38,7 +38,7 @@ pub use hosts::{HostEntry, HostList};
 pub use keys::{KEYS, Key};
 pub use layers::{FILE_NAME, FlagValue, Layers, Loaded, Origin};
 pub use problem::{Problem, Problems, nearest};
-pub use proxies::{NamedProxy, ProxyList};
+pub use proxies::{NamedProxy, ProxyList, Surroundings};
 pub use secret::{Secret, Variables};
 pub use sessions::Sessions;
 pub use setting::Setting;

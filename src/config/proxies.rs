@@ -10,8 +10,8 @@ use url::Url;
 
 use super::secret::{Secret, Variables};
 use super::setting::{redact, split_label};
-use super::{Config, Origin, Problem, Problems, Setting, nearest, setting};
-use crate::fetch::{FetchSettings, ProxyChoice, ProxyEnvironment};
+use super::{Config, Origin, Problem, Problems, Sessions, Setting, nearest, setting};
+use crate::fetch::{ProxyChoice, ProxyEnvironment};
 
 /// The table of the file.
 pub(super) const PROXIES: &str = "proxies";
@@ -214,18 +214,34 @@ struct Proxies {
     environment: bool,
 }
 
+/// Everything about requests that stands outside of the configuration: secrets and cookies, ways, and the environment's proxies.
+#[derive(Clone, Default)]
+pub struct Surroundings {
+    /// What requests carry.
+    pub sessions: Sessions,
+    /// The proxies that take turns, `label=URL` or a URL, with their credentials.
+    pub proxies: Vec<String>,
+    /// Those that only hosts of their own go through.
+    pub named_proxies: Vec<String>,
+    /// The environment's, where the operator named none.
+    pub proxy_environment: ProxyEnvironment,
+}
+
 impl Config {
-    /// Returns how requests are made, with everything that stands outside of the configuration: secrets of hosts and proxies, cookies, and the
-    /// environment's proxies. `now` in seconds since 1970.
+    /// Looks up secrets, cookies and proxies. `now` in seconds since 1970.
     ///
     /// # Errors
     ///
-    /// Each secret that cannot be had.
-    pub fn requests(&self, variables: Variables<'_>, now: i64) -> Result<FetchSettings, Problems> {
+    /// Everything that cannot be had or read.
+    pub fn surroundings(
+        &self,
+        variables: Variables<'_>,
+        now: i64,
+    ) -> Result<Surroundings, Problems> {
         let mut problems = Vec::new();
         let sessions = self.sessions(variables, now).unwrap_or_else(|found| {
             problems.extend(found.0);
-            Default::default()
+            Sessions::default()
         });
         let proxies = self.reveal_proxies(variables).unwrap_or_else(|found| {
             problems.extend(found);
@@ -238,14 +254,14 @@ impl Config {
         if !problems.is_empty() {
             return Err(Problems(problems));
         }
-        let environment = match proxies.environment {
-            true => ProxyEnvironment::read(variables),
-            false => ProxyEnvironment::default(),
-        };
-        Ok(FetchSettings {
+        Ok(Surroundings {
+            sessions,
             proxies: proxies.rotating,
             named_proxies: proxies.named,
-            ..self.fetch_settings(environment, sessions)
+            proxy_environment: match proxies.environment {
+                true => ProxyEnvironment::read(variables),
+                false => ProxyEnvironment::default(),
+            },
         })
     }
 
@@ -336,7 +352,7 @@ mod tests {
         Layers::new().toml(Path::new("p.toml"), text).finish()
     }
 
-    fn requests(text: &str) -> FetchSettings {
+    fn surroundings(text: &str) -> Surroundings {
         let variables = |name: &str| match name {
             "EXIT" => Some("socks5h://me:hunter2@exit.test:1".to_owned()),
             "http_proxy" => Some("http://env.test".to_owned()),
@@ -345,7 +361,7 @@ mod tests {
         loaded(text)
             .unwrap()
             .config
-            .requests(&variables, 0)
+            .surroundings(&variables, 0)
             .unwrap()
     }
 
@@ -353,27 +369,27 @@ mod tests {
 
     #[test]
     fn the_list_takes_turns_unless_some_are_chosen_and_the_environment_s_are_left() {
-        let all = requests(LIST);
+        let all = surroundings(LIST);
         let (eu, us) = (
             "eu=http://me:hunter2@eu.test:3128",
             "us=socks5h://me:hunter2@exit.test:1",
         );
         assert_eq!(all.proxies, [eu, us]);
         assert_eq!(all.proxy_environment, ProxyEnvironment::default());
-        let one = requests(&format!("{LIST}[fetch]\nproxy = \"us\"\n"));
+        let one = surroundings(&format!("{LIST}[fetch]\nproxy = \"us\"\n"));
         assert_eq!(
             (one.proxies, one.named_proxies),
             (vec![us.to_owned()], vec![eu.to_owned()])
         );
-        let own = requests(&format!(
+        let own = surroundings(&format!(
             "{LIST}[fetch]\nproxy = [\"us\", \"x=http://x.test\"]\n"
         ));
         assert_eq!(own.proxies, [us, "x=http://x.test"]);
-        let none = requests(&format!("{LIST}[fetch]\nproxy = \"direct\"\n"));
+        let none = surroundings(&format!("{LIST}[fetch]\nproxy = \"direct\"\n"));
         assert_eq!((none.proxies.len(), none.named_proxies.len()), (0, 2));
         assert_eq!(none.proxy_environment, ProxyEnvironment::default());
         assert_eq!(
-            requests("").proxy_environment.http.as_deref(),
+            surroundings("").proxy_environment.http.as_deref(),
             Some("http://env.test")
         );
     }
@@ -413,7 +429,7 @@ mod tests {
         let config = loaded("[proxies]\na = \"env:NOT_SET\"\nb = \"file:/no/such\"\n")
             .unwrap()
             .config;
-        let complaint = config.requests(&|_| None, 0).unwrap_err().to_string();
+        let complaint = config.surroundings(&|_| None, 0).err().unwrap().to_string();
         assert!(
             complaint.contains("p.toml:2: proxies.a: the variable NOT_SET is not set"),
             "{complaint}"

@@ -6,7 +6,7 @@ use http::HeaderMap;
 
 use super::secret::Variables;
 use super::{Config, Problem, Problems};
-use crate::fetch::{Cookie, CookieFile, HostRules};
+use crate::fetch::{Cookie, CookieFile, HostRules, Jars};
 
 /// Bad lines of a cookie file that are told: a wrong file has nothing but such.
 const TOLD: usize = 20;
@@ -20,6 +20,8 @@ pub struct Sessions {
     pub hosts: HostRules,
     /// Of the operator's file.
     pub cookies: Vec<Cookie>,
+    /// Where hosts keep theirs.
+    pub jars: Jars,
 }
 
 impl Config {
@@ -57,6 +59,7 @@ impl Config {
             headers,
             hosts,
             cookies,
+            jars: Jars::default(),
         })
     }
 }

@@ -175,7 +175,7 @@ impl Fetcher {
             .collect::<Result<_, FetchError>>()?;
         Ok(Fetcher {
             inner: Arc::new(Inner {
-                cookies: Cookies::new(&settings.cookies),
+                cookies: Cookies::new(&settings.cookies, settings.jars.clone()),
                 places: Places::new(settings.kept_hosts.min(affordable_hosts())),
                 settings,
                 guard,

@@ -49,7 +49,7 @@ mod watch;
 pub use address::{OwnHost, PrivateGuard, is_public};
 pub use client::{Fetcher, Way};
 pub use conditional::Validators;
-pub use cookies::{Cookie, CookieFile, KeepCookies};
+pub use cookies::{Cookie, CookieFile, Jars, KeepCookies};
 pub use error::{Disposition, FetchError, NameTrouble, Stage};
 pub use hosts::{HostPattern, HostRules, HostSettings, Login, PatternError};
 pub use own_headers::header_refusal;

@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use http::HeaderMap;
 
 use super::conditional::Validators;
-use super::cookies::{Cookie, KeepCookies};
+use super::cookies::{Cookie, Jars, KeepCookies};
 use super::hosts::HostRules;
 use super::proxy::{ProxyEnvironment, Rotation, default_rests, without_credentials};
 use super::{HostAddresses, OwnHost};
@@ -75,6 +75,8 @@ pub struct FetchSettings {
     pub headers: HeaderMap,
     /// Whether hosts keep cookies with us. Default off.
     pub keep_cookies: KeepCookies,
+    /// Where they keep them. Default new ones.
+    pub jars: Jars,
     /// Cookies that the operator brings along. Default none.
     pub cookies: Arc<[Cookie]>,
     /// What is said to some hosts only. Default nothing.
@@ -110,6 +112,7 @@ impl Default for FetchSettings {
             only_first_address: false,
             headers: HeaderMap::new(),
             keep_cookies: KeepCookies::Off,
+            jars: Jars::default(),
             cookies: Arc::default(),
             hosts: HostRules::default(),
         }
@@ -151,6 +154,7 @@ impl fmt::Debug for FetchSettings {
             .field("only_first_address", &self.only_first_address)
             .field("headers", &self.headers)
             .field("keep_cookies", &self.keep_cookies)
+            .field("jars", &self.jars)
             .field("cookies", &self.cookies)
             .field("hosts", &self.hosts)
             .finish()

@@ -9,10 +9,10 @@ use super::super::database::Opened;
 use super::super::output::{self, WithHint};
 use super::super::progress::{Progress, ProgressLine};
 use super::super::seeds::{self, Source};
-use super::super::{Exit, requests};
+use super::super::{Exit, surroundings};
 use super::agree::{self, Terms};
 use super::{advice, signals, summary};
-use crate::config::{Config, Loaded};
+use crate::config::{Config, Loaded, Surroundings};
 use crate::crawl::{Crawl, End, Hands, ScopeRules, Stop, Summary, Tally, Until};
 use crate::db::{self, Route, Session};
 use crate::fetch::{Fetcher, PrivateGuard};
@@ -63,6 +63,7 @@ pub(in crate::cli) async fn crawl(
     let ear = opened.connect_direct("pgcrawl wake-ups").await?;
     let member = Member {
         loaded,
+        surroundings: surroundings(&loaded.config)?,
         pool,
         crawl_pool,
         heart,
@@ -96,6 +97,8 @@ pub(in crate::cli) async fn crawl(
 /// What stays the same when the crawl's settings change.
 struct Member<'a> {
     loaded: &'a Loaded,
+    /// Each machine's own, with the cookies that hosts keep.
+    surroundings: Surroundings,
     /// To the server itself.
     pool: PgPool,
     /// For the crawl's statements: through a pooler, where there is one.
@@ -199,7 +202,7 @@ impl Member<'_> {
             let rules = Arc::clone(&rules);
             PrivateGuard::new(move |host| rules.names(host))
         };
-        let fetcher = Fetcher::new(requests(config)?, guard)?;
+        let fetcher = Fetcher::new(config.fetch_settings(self.surroundings.clone()), guard)?;
         let frontier = config.frontier_settings(terms.version);
         let mut settings = config.crawl_settings();
         settings.until = self.until;

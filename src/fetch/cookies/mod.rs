@@ -13,7 +13,8 @@ mod date;
 mod netscape;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::HeaderMap;
@@ -97,7 +98,26 @@ fn lay<'a>(shown: &mut Vec<&'a Cookie>, jar: impl IntoIterator<Item = &'a Cookie
 pub(super) struct Cookies {
     /// By site; never changed.
     imported: Arc<HashMap<String, Vec<Cookie>>>,
-    kept: Arc<Mutex<Kept>>,
+    kept: Jars,
+}
+
+/// What hosts keep with us. Clones share it, so that it outlasts a fetcher that is built anew under other settings.
+#[derive(Clone, Default)]
+pub struct Jars(Arc<Mutex<Kept>>);
+
+impl Jars {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Jars {
+    /// Leaves out what is in them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Jars")
+            .field(&self.lock().jars.len())
+            .finish()
+    }
 }
 
 /// Jars by site: a cookie may be meant for all hosts of one, and for no other (RFC 6265 §5.3, step 5).
@@ -109,7 +129,7 @@ struct Kept {
 }
 
 impl Cookies {
-    pub(super) fn new(imported: &[Cookie]) -> Cookies {
+    pub(super) fn new(imported: &[Cookie], kept: Jars) -> Cookies {
         let mut by_site: HashMap<String, Vec<Cookie>> = HashMap::new();
         for cookie in imported {
             by_site
@@ -119,7 +139,7 @@ impl Cookies {
         }
         Cookies {
             imported: Arc::new(by_site),
-            kept: Arc::default(),
+            kept,
         }
     }
 
@@ -127,8 +147,7 @@ impl Cookies {
         let Some((host, _)) = host(url) else {
             return;
         };
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = &mut *kept;
+        let kept = &mut *self.kept.lock();
         kept.clock += 1;
         let (jar, used) = kept.jars.entry(site(host).to_owned()).or_default();
         let before = jar.weight();
@@ -237,11 +256,7 @@ impl VisitCookies {
     }
 
     fn kept_of(&self, site: &str) -> Jar {
-        let mut kept = self
-            .shared
-            .kept
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.shared.kept.lock();
         kept.clock += 1;
         let clock = kept.clock;
         match kept.jars.get_mut(site) {
@@ -303,6 +318,22 @@ mod tests {
         assert_eq!(shown(&[b"=x", b"", b";"]), None);
     }
 
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_of_a_host_or_a_file_do_harm(line: Vec<u8>, text: String, path in "/[ -~]{0,20}") {
+            let at = url(&format!("https://a.example{path}"));
+            let line = [b"a=1; ", &line[..]].concat();
+            for bytes in [&line[5..], &line] {
+                if let Some(cookie) = Cookie::read(bytes, &at, 0) {
+                    let _ = (cookie.is_for(&at), cookie.is_over(i64::MAX), cookie.weight());
+                    proptest::prop_assert!(cookie.domain.ends_with("a.example"));
+                }
+            }
+            let _ = date::parse(&line);
+            let _ = CookieFile::read(&text.replace(' ', "\t"), 0);
+        }
+    }
+
     #[test]
     fn a_jar_and_a_header_are_bounded() {
         let told: Vec<String> = (0..999).map(|n| format!("c{n}=1")).collect();
@@ -326,7 +357,7 @@ mod tests {
             // The first is used all the time.
             VisitCookies::new(&cookies).header(&url("https://h0.example/"), None);
         }
-        assert!(cookies.kept.lock().unwrap().bytes <= MOST_BYTES);
+        assert!(cookies.kept.lock().bytes <= MOST_BYTES);
         let has = |n: usize| {
             let at = url(&format!("https://h{n}.example/"));
             VisitCookies::new(&cookies).header(&at, None).is_some()
@@ -340,7 +371,7 @@ mod tests {
             "a.example\tFALSE\t/\tFALSE\t0\ta\tfile\na.example\tFALSE\t/\tFALSE\t0\tb\tfile\na.example\tFALSE\t/\tFALSE\t0\tc\tfile\n",
             0,
         );
-        let cookies = Cookies::new(&file.cookies);
+        let cookies = Cookies::new(&file.cookies, Jars::default());
         let at = url("https://a.example/");
         let said = HeaderValue::from_static("a=said; d=said");
         let mut visit = VisitCookies::new(&cookies);

@@ -500,3 +500,42 @@ async fn a_hop_inside_a_visit_takes_its_turn_in_the_crawl_s_rate() {
     let took = pages[4].started - pages[0].started;
     assert!(took >= std::time::Duration::from_millis(600), "{took:?}");
 }
+
+/// U14, U17 and U18 of the field cases, as far as the request line.
+#[tokio::test]
+async fn what_a_page_links_to_stands_on_the_request_line_as_browsers_write_it() {
+    // The same two characters of GBK in path and query.
+    let page = b"<a href='/\xba\xfe?k=\xba\xfe'>1</a><a href='/100%'>2</a><a href='/a%zz?b=%'>3</a><a href='/caf%E9'>4</a><a href=/after>5</a>";
+    let targets = [
+        "/%E6%B9%96?k=%BA%FE",
+        "/100%",
+        "/a%zz?b=%",
+        "/caf%E9",
+        "/after",
+    ];
+    let site = Site::builder()
+        .typed("/", "text/html; charset=gbk", &page[..])
+        .otherwise(|_| async { "".into_response() })
+        .robots("")
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    Setup::quick().crawl(&db, &[site.url("/")]).await;
+    for target in targets {
+        assert_eq!(site.count(target), 1, "{target} in {:?}", site.targets());
+    }
+    assert_eq!(site.requests().len(), 2 + targets.len());
+
+    let names =
+        crate::support::names::Nameserver::start(&[("my_host.site.test", "127.0.0.1")]).await;
+    let mut setup = Setup::quick();
+    setup.fetch.resolver = pgcrawl::fetch::Resolver::At(names.address());
+    let db = TestDb::new().await;
+    setup
+        .crawl(&db, &[site.url_at("my_host.site.test", "/after")])
+        .await;
+    let log = site.requests();
+    let last = log.last().unwrap();
+    assert_eq!(last.target, "/after");
+    assert!(last.header("host").starts_with("my_host.site.test:"));
+}

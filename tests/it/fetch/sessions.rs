@@ -1,6 +1,6 @@
 //! Headers for all hosts, and cookies: which last, and to whom they are shown.
 
-use pgcrawl::fetch::{CookieFile, HostRules, HostSettings, KeepCookies};
+use pgcrawl::fetch::{CookieFile, HostRules, HostSettings, Jars, KeepCookies};
 
 use super::*;
 
@@ -40,8 +40,13 @@ async fn a_cookie_is_forgotten_after_the_visit_unless_a_jar_is_kept() {
         });
         visit(&fetcher, site.url("/in")).await;
         assert_eq!(visit(&fetcher, site.url("/")).await, shown);
-        // Another process has jars of its own.
-        let other = super::fetcher(fetcher.settings().clone());
+        // They outlast a change of settings, and another process has jars of its own.
+        let again = super::fetcher(fetcher.settings().clone());
+        assert_eq!(visit(&again, site.url("/")).await, shown);
+        let other = super::fetcher(FetchSettings {
+            jars: Jars::default(),
+            ..fetcher.settings().clone()
+        });
         assert_eq!(visit(&other, site.url("/")).await, "");
     }
 }
