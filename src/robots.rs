@@ -1,24 +1,55 @@
-//! What a robots.txt answer means for us (RFC 9309).
+//! What a robots.txt answer means for us (RFC 9309; docs/RFC9309.md goes through it clause by clause).
 //!
-//! `robotxt` parses and matches; nothing of it leaks. Before it come the repairs that it leaves to its caller: files in
-//! UTF-16, agent lines with a version, and the characters `*` and `$` where they are meant literally.
+//! `file` finds the records of a file, however it is encoded and its lines end; `group` picks those that concern us, and
+//! keeps their lines, so that each "no" can be shown. Patterns are `robotxt`'s: it brings them into normal form, puts
+//! them in order and matches them. Nothing of it leaks.
+
+mod file;
+mod group;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use url::{Position, Url};
 
+use file::{Key, Record};
+use group::Group;
+
+pub use file::MOST_BYTES;
+
 /// The longest crawl delay that is honoured. Above it a host would be hardly crawled at all; its owner is better
 /// served by a rule that forbids.
-const MAX_CRAWL_DELAY: Duration = Duration::from_secs(300);
-
-/// The spellings of the agent line's key, as `robotxt` accepts them.
-const AGENT_KEYS: [&[u8]; 3] = [b"user-agent", b"user agent", b"useragent"];
+pub const MAX_CRAWL_DELAY: Duration = Duration::from_secs(300);
 
 /// The rules of one robots.txt for one product token. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Robots(Arc<robotxt::Robots>);
+pub struct Robots(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    rules: robotxt::Robots,
+    delay: Option<Duration>,
+    sitemaps: Vec<String>,
+    usage: Option<Usage>,
+}
+
+/// The Content-Usage lines: their paths as rules that allow, and what is said for each.
+#[derive(Debug)]
+struct Usage {
+    paths: robotxt::Robots,
+    said: HashMap<String, String>,
+}
+
+/// A line of a robots.txt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Its place in the file, from 1; CR LF ends one line.
+    pub number: usize,
+    /// What it says, comment and all, without white space around it.
+    pub text: String,
+}
 
 /// Whether a URL may be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,26 +90,32 @@ pub fn access(status: Option<u16>) -> Access {
 
 impl Robots {
     /// Reads a robots.txt for a product token (RFC 9309 §2.2.1; compared without regard to case, a version after `/`
-    /// does not count). The first 500 KiB are read; no bytes are an error.
+    /// does not count). The first [`MOST_BYTES`] are read; no bytes are an error.
     pub fn parse(body: &[u8], token: &str) -> Robots {
-        let body = in_utf8(body);
-        let token = String::from_utf8_lossy(product(token.as_bytes()));
-        Robots(Arc::new(robotxt::Robots::parse(&repaired(&body), &*token)))
+        let text = file::text(body);
+        let group = Group::of(&text, token);
+        Robots(Arc::new(Inner {
+            rules: rules(&group.rules),
+            delay: group.delay,
+            sitemaps: group::sitemaps(&text),
+            usage: Usage::of(&group.usage),
+        }))
     }
 
     /// No rules.
     pub fn allow_all() -> Robots {
-        Robots(Arc::new(robotxt::Robots::allow_all()))
+        Robots::parse(b"", "")
     }
 
     /// Judges a URL of the host whose rules these are. The time is linear in the URL's length for each rule.
     pub fn judge(&self, url: &Url) -> Verdict {
-        let path = literal(&url[Position::BeforePath..Position::AfterQuery]);
-        if self.0.is_allowed(&path) {
+        let path = path(url);
+        if self.0.rules.is_allowed(&path) {
             return Verdict::Allowed;
         }
         let pattern = self
             .0
+            .rules
             .matching_rule(&path)
             .map_or("/", robotxt::Rule::pattern);
         Verdict::Disallowed {
@@ -86,101 +123,131 @@ impl Robots {
         }
     }
 
-    /// The delay between fetches that the file asks for, at most 300 s. Not in the RFC, yet widely used.
+    /// The line that decides about a URL, in the file that these rules are from; none where no rule matches it, and for
+    /// `/robots.txt` itself.
+    pub fn deciding_line(body: &[u8], token: &str, url: &Url) -> Option<Line> {
+        let text = file::text(body);
+        let group = Group::of(&text, token);
+        let path = path(url);
+        let rules = rules(&group.rules);
+        if path == "/robots.txt" {
+            return None;
+        }
+        let decided = rules.matching_rule(&path)?;
+        let record = group.rules.iter().find(|record| {
+            let alone = self::rules(std::slice::from_ref(*record));
+            alone.rules().first() == Some(decided)
+        })?;
+        Some(Line {
+            number: record.number,
+            text: String::from_utf8_lossy(record.line).into_owned(),
+        })
+    }
+
+    /// How many rules there are to look at for one URL.
+    pub fn rules(&self) -> usize {
+        self.0.rules.rules().len()
+    }
+
+    /// The delay between fetches that the file asks for, at most [`MAX_CRAWL_DELAY`]; of several the longest. Not in the
+    /// RFC, yet widely used.
     pub fn crawl_delay(&self) -> Option<Duration> {
-        self.0.crawl_delay().map(|delay| delay.min(MAX_CRAWL_DELAY))
+        self.asked_delay().map(|delay| delay.min(MAX_CRAWL_DELAY))
+    }
+
+    /// The delay that it asks for, however long.
+    pub fn asked_delay(&self) -> Option<Duration> {
+        self.0.delay
     }
 
     /// The absolute URLs of the file's sitemap lines (sitemaps.org), in its order; they may lie on other hosts.
-    pub fn sitemaps(&self) -> Vec<String> {
-        self.0
-            .sitemaps()
-            .iter()
-            .map(|url| url.as_str().to_owned())
-            .collect()
+    pub fn sitemaps(&self) -> &[String] {
+        &self.0.sitemaps
+    }
+
+    /// What the file says of the use of a page's content: `train-ai=n`. Of several lines the one with the longest path
+    /// that matches (draft-ietf-aipref-attach §3); with the same path all of them, joined with `, `.
+    pub fn content_usage(&self, url: &Url) -> Option<&str> {
+        let usage = self.0.usage.as_ref()?;
+        let rule = usage.paths.matching_rule(&path(url))?;
+        usage.said.get(rule.pattern()).map(String::as_str)
     }
 }
 
-/// The file without byte-order mark, decoded if the mark says UTF-16.
-fn in_utf8(body: &[u8]) -> Cow<'_, [u8]> {
-    match encoding_rs::Encoding::for_bom(body) {
-        Some((encoding, mark)) if encoding == encoding_rs::UTF_8 => Cow::Borrowed(&body[mark..]),
-        Some((encoding, mark)) => {
-            let (text, _) = encoding.decode_without_bom_handling(&body[mark..]);
-            Cow::Owned(text.into_owned().into_bytes())
-        }
-        None => Cow::Borrowed(body),
-    }
-}
-
-/// The file with each agent line's version cut off, and each `$` that is no end mark escaped.
-fn repaired(body: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(body.len());
-    for line in body.split_inclusive(|byte| matches!(byte, b'\r' | b'\n' | b'\0')) {
-        let (text, end) = match line.split_last() {
-            Some((b'\r' | b'\n' | b'\0', text)) => (text, &line[text.len()..]),
-            _ => (line, &[][..]),
-        };
-        let text = text
-            .split(|byte| *byte == b'#')
-            .next()
-            .unwrap_or_default()
-            .trim_ascii();
-        match agent_value(text) {
-            Some(value) => {
-                out.extend_from_slice(b"user-agent: ");
-                out.extend_from_slice(product(value));
+impl Usage {
+    fn of(records: &[Record<'_>]) -> Option<Usage> {
+        let mut said: HashMap<String, String> = HashMap::new();
+        let mut paths = Vec::new();
+        for record in records {
+            let (path, preference) = match record.value.iter().position(u8::is_ascii_whitespace) {
+                Some(end) if record.value.starts_with(b"/") => record.value.split_at(end),
+                // A path without a preference says nothing.
+                None if record.value.starts_with(b"/") => continue,
+                _ => (&b"/"[..], record.value),
+            };
+            let preference = String::from_utf8_lossy(preference.trim_ascii());
+            let rule = Record {
+                key: Key::Allow,
+                value: path,
+                ..*record
+            };
+            let normal = rules(std::slice::from_ref(&rule));
+            let Some(pattern) = normal.rules().first().map(robotxt::Rule::pattern) else {
+                continue;
+            };
+            if preference.is_empty() {
+                continue;
             }
-            None => match text.split_last() {
-                Some((last, head)) if head.contains(&b'$') && !is_sitemap(text) => {
-                    head.iter().for_each(|byte| match byte {
-                        b'$' => out.extend_from_slice(b"%24"),
-                        _ => out.push(*byte),
-                    });
-                    out.push(*last);
+            match said.get_mut(pattern) {
+                Some(known) => *known = format!("{known}, {preference}"),
+                None => {
+                    said.insert(pattern.to_owned(), preference.into_owned());
+                    paths.push(rule);
                 }
-                _ => out.extend_from_slice(text),
-            },
+            }
         }
-        out.extend_from_slice(end);
-    }
-    out
-}
-
-/// The value of an agent line, if the line is one.
-fn agent_value(line: &[u8]) -> Option<&[u8]> {
-    let key = AGENT_KEYS.iter().find(|key| {
-        line.get(..key.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(key))
-    })?;
-    let rest = &line[key.len()..];
-    let value = rest.trim_ascii_start();
-    match value.strip_prefix(b":") {
-        Some(value) => Some(value.trim_ascii()),
-        None if value.len() < rest.len() => Some(value),
-        None => None,
+        (!paths.is_empty()).then(|| Usage {
+            paths: rules(&paths),
+            said,
+        })
     }
 }
 
-/// Whether the line names a sitemap, in any of the spellings that `robotxt` accepts.
-fn is_sitemap(line: &[u8]) -> bool {
-    line.get(..4)
-        .is_some_and(|start| start.eq_ignore_ascii_case(b"site"))
+/// Has the rules brought into their order, as one group for all.
+fn rules(records: &[Record<'_>]) -> robotxt::Robots {
+    let mut text = b"user-agent:*\n".to_vec();
+    for record in records {
+        text.extend_from_slice(match record.key {
+            Key::Allow => b"allow:",
+            _ => b"disallow:",
+        });
+        pattern(record.value, &mut text);
+        text.push(b'\n');
+    }
+    robotxt::Robots::parse(&text, "*")
 }
 
-/// The product token of `ourbot/1.0 (comment)`.
-fn product(agent: &[u8]) -> &[u8] {
-    agent
-        .trim_ascii()
-        .split(|byte| *byte == b'/' || byte.is_ascii_whitespace())
-        .next()
-        .unwrap_or_default()
+/// Writes a pattern with each `$` escaped that is no end mark (RFC 9309 §2.2.3), and what [`path`] escapes.
+fn pattern(value: &[u8], out: &mut Vec<u8>) {
+    for (at, byte) in value.iter().enumerate() {
+        match byte {
+            b'$' if at + 1 < value.len() => out.extend_from_slice(b"%24"),
+            b'\'' => out.extend_from_slice(b"%27"),
+            _ => out.push(*byte),
+        }
+    }
 }
 
-/// A path whose stars and dollar signs are escaped: in a rule `%2A` means a star, and `*` anything (RFC 9309 §2.2.3).
-fn literal(path: &str) -> Cow<'_, str> {
-    if path.contains(['*', '$']) {
-        Cow::Owned(path.replace('*', "%2A").replace('$', "%24"))
+/// Path and query as they are sent. Stars and dollar signs are escaped: in a rule `%2A` means a star, and `*` anything
+/// (RFC 9309 §2.2.3). So is the apostrophe, which the URL standard escapes in queries, unlike the people who write rules.
+fn path(url: &Url) -> Cow<'_, str> {
+    let path = &url[Position::BeforePath..Position::AfterQuery];
+    if path.contains(['*', '$', '\'']) {
+        Cow::Owned(
+            path.replace('*', "%2A")
+                .replace('$', "%24")
+                .replace('\'', "%27"),
+        )
     } else {
         Cow::Borrowed(path)
     }

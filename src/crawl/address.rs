@@ -115,6 +115,25 @@ impl Leave {
         }
     }
 
+    /// Passes on to the URL that a redirect leads to: where it has the same address, after the address's delay; else by a leave of its own.
+    pub(super) async fn pass_on(
+        self,
+        cx: &Arc<Context>,
+        url: &Url,
+        ended: Boottime,
+    ) -> Result<Leave, Refusal> {
+        let Some(held) = &self.held else {
+            return Leave::wait(cx, url).await;
+        };
+        if cx.fetcher.address(url).await == Some(held.ip) {
+            let rested = ended + cx.settings.ip_delay;
+            tokio::time::sleep(rested - Boottime::now()).await;
+            return Ok(self);
+        }
+        self.end(cx, ended).await.map_err(Refusal::Trouble)?;
+        Leave::wait(cx, url).await
+    }
+
     /// Whether a fetch of the longest duration fits into the hold.
     pub(super) fn fits(&self, cx: &Context) -> bool {
         self.held.as_ref().is_none_or(|held| cx.fits(held.until))

@@ -22,7 +22,11 @@ const AHEAD: Duration = Duration::from_millis(50);
 
 /// Asks for turns.
 #[derive(Debug)]
-pub(super) struct Turns(mpsc::UnboundedSender<oneshot::Sender<()>>);
+pub(super) struct Turns(mpsc::UnboundedSender<Turn>);
+
+/// A request's place in the line; nobody waits for that of one that was made already.
+#[derive(Debug)]
+pub(super) struct Turn(Option<oneshot::Sender<()>>);
 
 impl Turns {
     pub(super) fn new() -> (Turns, Line) {
@@ -33,15 +37,32 @@ impl Turns {
     /// Waits for this request's turn. Where nobody gives turns any more the crawl is at its end, and it never comes.
     pub(super) async fn next(&self) {
         let (give, turn) = oneshot::channel();
-        let _ = self.0.send(give);
+        let _ = self.0.send(Turn(Some(give)));
         if turn.await.is_err() {
             std::future::pending::<()>().await;
+        }
+    }
+
+    /// Takes the turn of a request that could not wait for it: those that come after it wait for so much longer.
+    pub(super) fn owe(&self) {
+        let _ = self.0.send(Turn(None));
+    }
+}
+
+impl Turn {
+    fn is_given_up(&self) -> bool {
+        self.0.as_ref().is_some_and(oneshot::Sender::is_closed)
+    }
+
+    fn give(self) {
+        if let Some(waiting) = self.0 {
+            let _ = waiting.send(());
         }
     }
 }
 
 /// Those who wait.
-pub(super) type Line = mpsc::UnboundedReceiver<oneshot::Sender<()>>;
+pub(super) type Line = mpsc::UnboundedReceiver<Turn>;
 
 /// Gives turns until told to stop.
 pub(super) async fn run(
@@ -75,13 +96,13 @@ struct Desk {
     rate: f64,
     pace: Rate,
     line: Line,
-    waiting: VecDeque<oneshot::Sender<()>>,
+    waiting: VecDeque<Turn>,
 }
 
 impl Desk {
     /// Takes a stretch and gives its turns. Answers how long to wait before the next.
     async fn serve(&mut self, stop: &CancellationToken) -> Result<Duration, FrontierError> {
-        self.waiting.retain(|turn| !turn.is_closed());
+        self.waiting.retain(|turn| !turn.is_given_up());
         if self.waiting.is_empty() {
             tokio::select! {
                 () = stop.cancelled() => return Ok(Duration::ZERO),
@@ -113,7 +134,7 @@ impl Desk {
                 self.waiting.push_front(turn);
                 break;
             }
-            let _ = turn.send(());
+            turn.give();
         }
         Ok(Duration::ZERO)
     }

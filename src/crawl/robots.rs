@@ -11,9 +11,9 @@ use super::{
 use crate::{
     canon::HostKey,
     clock::Boottime,
-    fetch::{Disposition, FetchError, FetchOptions, RobotsFetch},
+    fetch::{Disposition, FetchError, RobotsFetch, RobotsHop},
     frontier::{FrontierError, HostId, Pace, StoredRobots},
-    robots::{Access, Robots, access},
+    robots::{Access, MAX_CRAWL_DELAY, Robots, access},
 };
 
 /// What came of asking for it.
@@ -32,6 +32,15 @@ pub(super) enum RobotsNews {
     Trouble(FrontierError),
 }
 
+/// What came of the requests.
+enum Asked {
+    /// None was made.
+    Nothing,
+    /// A redirect led to an address that others ask: nothing is known, and the host rests. With the end of the last request.
+    InVain(Boottime),
+    Answer(Box<RobotsFetch>),
+}
+
 /// Fetches robots.txt of a host that this worker holds, and stores what it means.
 pub(super) async fn ask(
     cx: &Arc<Context>,
@@ -40,44 +49,19 @@ pub(super) async fn ask(
     delay: Duration,
     deadline: Boottime,
 ) -> RobotsNews {
-    let worker = cx.licence.worker();
-    let asking = async {
-        if let Some(wait) = cx.fetcher.proxies_rest(&key.robots_url()) {
-            rest_for_its_address(cx, host, wait).await?;
-            return Ok(None);
-        }
-        let _permit = cx.leave_to_ask().await;
-        let leave = match Leave::wait(cx, &key.robots_url()).await {
-            Ok(leave) => leave,
-            Err(Refusal::Busy(wait)) => {
-                rest_for_its_address(cx, host, wait).await?;
-                return Ok(None);
-            }
-            Err(Refusal::Trouble(error)) => return Err(error),
-        };
-        if !cx.fits(deadline) || !leave.fits(cx) || !cx.licensed_as(worker) {
-            leave.end(cx, Boottime::now()).await?;
-            return Ok(None);
-        }
-        let options = FetchOptions {
-            budget: cx.settings.visit_budget,
-            pause: delay.max(cx.settings.ip_delay),
-            address: leave.address(),
-            hop_leave: cx.hop_leave(),
-            ..FetchOptions::default()
-        };
-        let fetched = cx.fetcher.fetch_robots_with(key, &options).await;
-        leave.end(cx, fetched.ended).await?;
-        Ok(Some(fetched))
-    };
-    let fetched = tokio::select! {
+    let asked = tokio::select! {
         biased;
-        () = cx.abort.cancelled() => Ok(None),
-        fetched = asking => fetched,
+        () = cx.abort.cancelled() => Ok(Asked::Nothing),
+        asked = requests(cx, host, key, delay, deadline) => asked,
     };
-    let fetched = match fetched {
-        Ok(Some(fetched)) => fetched,
-        Ok(None) => return RobotsNews::NotAsked,
+    let fetched = match asked {
+        Ok(Asked::Answer(fetched)) => fetched,
+        Ok(Asked::InVain(ended)) => {
+            return RobotsNews::Deferred {
+                fetched: over(ended),
+            };
+        }
+        Ok(Asked::Nothing) => return RobotsNews::NotAsked,
         Err(error) => return RobotsNews::Trouble(error),
     };
     let result = match access(fetched.status) {
@@ -86,6 +70,58 @@ pub(super) async fn ask(
         Access::AllowAll => store(cx, host, key, &fetched, false).await,
     };
     result.unwrap_or_else(RobotsNews::Trouble)
+}
+
+/// Asks, over as many redirects as there are. Each is a request under the ceiling, the rate and the address's delay like any other, with two
+/// differences: it takes its turn in the rate afterwards, since the claim may not last until then; and a host that a redirect leads to is not
+/// asked for its own hold, which is another's for minutes at a time.
+async fn requests(
+    cx: &Arc<Context>,
+    host: HostId,
+    key: &HostKey,
+    delay: Duration,
+    deadline: Boottime,
+) -> Result<Asked, FrontierError> {
+    let worker = cx.licence.worker();
+    if let Some(wait) = cx.fetcher.proxies_rest(&key.robots_url()) {
+        rest_for_its_address(cx, host, wait).await?;
+        return Ok(Asked::Nothing);
+    }
+    let _permit = cx.leave_to_ask().await;
+    let mut leave = match Leave::wait(cx, &key.robots_url()).await {
+        Ok(leave) => leave,
+        Err(Refusal::Busy(wait)) => {
+            rest_for_its_address(cx, host, wait).await?;
+            return Ok(Asked::Nothing);
+        }
+        Err(Refusal::Trouble(error)) => return Err(error),
+    };
+    if !cx.fits(deadline) || !leave.fits(cx) || !cx.licensed_as(worker) {
+        leave.end(cx, Boottime::now()).await?;
+        return Ok(Asked::Nothing);
+    }
+    let pause = delay.max(cx.settings.ip_delay);
+    let mut hops = cx.fetcher.robots_hops(key, cx.settings.visit_budget, pause);
+    loop {
+        match hops.ask(leave.address()).await {
+            RobotsHop::Over(fetched) => {
+                leave.end(cx, fetched.ended).await?;
+                return Ok(Asked::Answer(fetched));
+            }
+            RobotsHop::On(next) => hops = *next,
+        }
+        leave = match leave.pass_on(cx, hops.url(), hops.ended()).await {
+            Ok(leave) => leave,
+            Err(Refusal::Busy(wait)) => {
+                rest_for_its_address(cx, host, wait).await?;
+                return Ok(Asked::InVain(hops.ended()));
+            }
+            Err(Refusal::Trouble(error)) => return Err(error),
+        };
+        if let Some(turns) = &cx.turns {
+            turns.owe();
+        }
+    }
 }
 
 async fn store(
@@ -106,7 +142,7 @@ async fn store(
     let row = StoredRobots {
         http_status: fetched.status,
         hops: fetched.hops,
-        crawl_delay: robots.crawl_delay(),
+        crawl_delay: robots.asked_delay(),
         error: fetched.error.as_ref().map(FetchError::class),
         final_url: (fetched.final_url != key.robots_url())
             .then(|| crate::pages::clean(fetched.final_url.as_str(), 4_000)),
@@ -119,24 +155,31 @@ async fn store(
         body: body.map(<[u8]>::to_vec),
         ttl,
     };
+    if let Some(asked) = robots
+        .asked_delay()
+        .filter(|asked| *asked > MAX_CRAWL_DELAY)
+    {
+        tracing::info!(host = %key, asked_s = asked.as_secs(), "robots.txt asks for a crawl delay of more than {}, which is what is kept",
+            humantime::format_duration(MAX_CRAWL_DELAY));
+    }
     let Some(delay) = cx.frontier.store_robots(host, &row).await? else {
         tracing::debug!(host = %key, "robots.txt names a delay; the host rests until nobody fetches without it");
         return Ok(RobotsNews::Deferred {
-            fetched: over(fetched),
+            fetched: over(fetched.ended),
         });
     };
     tracing::debug!(host = %key, http.response.status_code = fetched.status, delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX), "robots.txt is known");
     Ok(RobotsNews::Known {
         robots,
         delay,
-        fetched: over(fetched),
+        fetched: over(fetched.ended),
     })
 }
 
 /// How long it took is left out: the file is small, and asked for once a day.
-fn over(fetch: &RobotsFetch) -> Fetched {
+fn over(ended: Boottime) -> Fetched {
     Fetched {
-        ended: fetch.ended,
+        ended,
         took: Duration::ZERO,
     }
 }
@@ -162,7 +205,7 @@ async fn defer(
             .defer(host, wait, Pace::Same, Some(&note))
             .await?;
         return Ok(RobotsNews::Deferred {
-            fetched: over(fetched),
+            fetched: over(fetched.ended),
         });
     }
     let wait = fetched
@@ -186,6 +229,6 @@ async fn defer(
         tracing::info!(host = %key, "{note}; the host waits for {}", humantime::format_duration(Duration::from_secs(wait.as_secs())));
     }
     Ok(RobotsNews::Deferred {
-        fetched: over(fetched),
+        fetched: over(fetched.ended),
     })
 }

@@ -56,6 +56,6 @@ pub use own_headers::header_refusal;
 pub use proxy::{Blame, ProxyChoice, ProxyEnvironment, ProxyReport, ProxyState, Rotation};
 pub use resolve::HostAddresses;
 pub use retry_after::retry_after;
-pub use robots::RobotsFetch;
+pub use robots::{RobotsFetch, RobotsHop, RobotsHops};
 pub use settings::{FetchOptions, FetchSettings, HopLeave, Resolver};
 pub use tls::TlsFailure;

@@ -1,6 +1,7 @@
 //! Gets a host's robots.txt (RFC 9309 §2.3.1): by the same way as its pages, over up to five
 //! redirects, of any length up to a cap. What the answer means is `robots`' to say.
 
+use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -9,14 +10,13 @@ use url::Url;
 
 use super::body::Deadline;
 use super::client::{Answer, Request, Way};
+use super::cookies::VisitCookies;
 use super::settings::FetchOptions;
 use super::{FetchError, Fetcher, retry_after};
 use crate::canon::HostKey;
 use crate::clock::Boottime;
 use crate::exchange::{self, Truncated};
-
-/// What is read of a robots.txt: RFC 9309 §2.5 asks for at least 500 KiB.
-const MOST_BYTES: usize = 512 * 1024;
+use crate::robots::MOST_BYTES;
 
 /// RFC 9309 §2.3.1.2: at least five redirects are to be followed.
 const MOST_HOPS: u8 = 5;
@@ -41,6 +41,27 @@ pub struct RobotsFetch {
     pub ended: Boottime,
 }
 
+/// The question for a host's robots.txt, between two requests: whoever asks may want leave for each.
+#[derive(Debug)]
+pub struct RobotsHops {
+    fetcher: Fetcher,
+    deadline: Deadline,
+    pause: Duration,
+    cookies: VisitCookies,
+    found: RobotsFetch,
+    /// Who was asked before.
+    hosts: Vec<url::Origin>,
+}
+
+/// What one request of it came to.
+#[derive(Debug)]
+pub enum RobotsHop {
+    /// The answer, or the lack of one.
+    Over(Box<RobotsFetch>),
+    /// A redirect, after whose delay [`RobotsHops::url`] may be asked.
+    On(Box<RobotsHops>),
+}
+
 impl Fetcher {
     /// Fetches a host's robots.txt within `budget`; every outcome is a value.
     ///
@@ -52,94 +73,125 @@ impl Fetcher {
         budget: Duration,
         pause: Duration,
     ) -> RobotsFetch {
+        let mut hops = self.robots_hops(host, budget, pause);
+        loop {
+            match hops.ask(None).await {
+                RobotsHop::Over(found) => return *found,
+                RobotsHop::On(next) => hops = *next,
+            }
+        }
+    }
+
+    /// The same request by request. The budget begins now.
+    pub fn robots_hops(&self, host: &HostKey, budget: Duration, pause: Duration) -> RobotsHops {
         let options = FetchOptions {
             budget,
             pause,
             ..FetchOptions::default()
         };
-        self.fetch_robots_with(host, &options).await
-    }
-
-    /// The same with all that may be asked; a body of any type is wanted.
-    pub async fn fetch_robots_with(&self, host: &HostKey, options: &FetchOptions) -> RobotsFetch {
-        let deadline = Deadline::start(self.settings(), options);
-        let mut cookies = self.cookies();
-        let mut found = RobotsFetch {
-            status: None,
-            body: Bytes::new(),
-            final_url: host.robots_url(),
-            hops: 0,
-            error: None,
-            retry_after: None,
-            ended: Boottime::now(),
-        };
-        let mut hosts = vec![found.final_url.origin()];
-        loop {
-            let request = Request {
-                url: &found.final_url,
-                condition: HeaderMap::new(),
-                wanted: |_| true,
-                cap: MOST_BYTES,
-                // Other hosts are elsewhere.
-                address: options.address.filter(|_| hosts.len() == 1),
-            };
-            let asked = self
-                .request(&request, &mut cookies, &deadline, &mut Way::default())
-                .await;
-            found.ended = Boottime::now();
-            let answer = match asked {
-                Ok(answer) => answer,
-                Err(error) => return without(found, error),
-            };
-            found.status = Some(answer.status);
-            found.retry_after = retry_after(&answer.headers, SystemTime::now());
-            let target = exchange::is_redirect(answer.status)
-                .then(|| exchange::location(&answer.headers))
-                .flatten()
-                .and_then(|location| found.final_url.join(&location).ok())
-                .filter(|url| matches!(url.scheme(), "http" | "https"));
-            match target {
-                None => {
-                    if let Some(error) = cut(&answer, &deadline) {
-                        return without(found, error);
-                    }
-                    return RobotsFetch {
-                        body: answer.body,
-                        ..found
-                    };
-                }
-                Some(_) if found.hops == MOST_HOPS => {
-                    let error = FetchError::TooManyRedirects { hops: MOST_HOPS };
-                    return RobotsFetch {
-                        error: Some(error),
-                        ..found
-                    };
-                }
-                Some(url) => {
-                    let next = url.origin();
-                    if !hosts.contains(&next) {
-                        hosts.push(next);
-                    } else if let Err(error) = deadline.pause(options.pause).await {
-                        return without(found, error);
-                    }
-                    if let Err(error) = deadline.leave(&options.hop_leave).await {
-                        return without(found, error);
-                    }
-                    found.hops += 1;
-                    found.final_url = url;
-                }
-            }
+        let url = host.robots_url();
+        RobotsHops {
+            deadline: Deadline::start(self.settings(), &options),
+            fetcher: self.clone(),
+            pause,
+            cookies: self.cookies(),
+            hosts: vec![url.origin()],
+            found: RobotsFetch {
+                status: None,
+                body: Bytes::new(),
+                final_url: url,
+                hops: 0,
+                error: None,
+                retry_after: None,
+                ended: Boottime::now(),
+            },
         }
     }
 }
 
-/// There is no answer, for this reason.
-fn without(found: RobotsFetch, error: FetchError) -> RobotsFetch {
-    RobotsFetch {
-        status: None,
-        error: Some(error),
-        ..found
+impl RobotsHops {
+    /// What is asked for next.
+    pub fn url(&self) -> &Url {
+        &self.found.final_url
     }
+
+    /// When the last request ended.
+    pub fn ended(&self) -> Boottime {
+        self.found.ended
+    }
+
+    /// Makes one request; if an address is given, at that one alone.
+    pub async fn ask(mut self, address: Option<IpAddr>) -> RobotsHop {
+        let request = Request {
+            url: &self.found.final_url,
+            condition: HeaderMap::new(),
+            wanted: |_| true,
+            cap: MOST_BYTES,
+            address,
+        };
+        let asked = self
+            .fetcher
+            .request(
+                &request,
+                &mut self.cookies,
+                &self.deadline,
+                &mut Way::default(),
+            )
+            .await;
+        self.found.ended = Boottime::now();
+        let answer = match asked {
+            Ok(answer) => answer,
+            Err(error) => return self.unanswered(error),
+        };
+        self.found.status = Some(answer.status);
+        self.found.retry_after = retry_after(&answer.headers, SystemTime::now());
+        let target = exchange::is_redirect(answer.status)
+            .then(|| exchange::location(&answer.headers))
+            .flatten()
+            .and_then(|location| self.url().join(&location).ok())
+            .filter(|url| matches!(url.scheme(), "http" | "https"))
+            .map(without_credentials);
+        match target {
+            None => match cut(&answer, &self.deadline) {
+                Some(error) => self.unanswered(error),
+                None => {
+                    self.found.body = answer.body;
+                    RobotsHop::Over(Box::new(self.found))
+                }
+            },
+            Some(_) if self.found.hops == MOST_HOPS => {
+                self.found.error = Some(FetchError::TooManyRedirects { hops: MOST_HOPS });
+                RobotsHop::Over(Box::new(self.found))
+            }
+            Some(url) => {
+                let next = url.origin();
+                if !self.hosts.contains(&next) {
+                    self.hosts.push(next);
+                } else if let Err(error) = self.deadline.pause(self.pause).await {
+                    return self.unanswered(error);
+                }
+                self.found.hops += 1;
+                self.found.final_url = url;
+                RobotsHop::On(Box::new(self))
+            }
+        }
+    }
+
+    fn unanswered(self, error: FetchError) -> RobotsHop {
+        RobotsHop::Over(Box::new(RobotsFetch {
+            status: None,
+            error: Some(error),
+            ..self.found
+        }))
+    }
+}
+
+/// Whoever wrote the redirect does not say who we are.
+fn without_credentials(mut url: Url) -> Url {
+    // Refused only where a URL has no host, and so no credentials.
+    let _ = url.set_username("").and_then(|()| url.set_password(None));
+    url.set_fragment(None);
+    url
 }
 
 /// Why the rules of an answer are not whole: what is missing may forbid what the rest allows.

@@ -6,6 +6,7 @@ use super::{
     Frontier, HostId, Result, ms,
     tries::{once, run},
 };
+use crate::robots::MAX_CRAWL_DELAY;
 
 /// A robots.txt answer that settles what may be fetched, to be stored for all machines.
 #[derive(Clone, Debug)]
@@ -14,7 +15,7 @@ pub struct StoredRobots {
     pub http_status: Option<u16>,
     /// Redirects that were followed.
     pub hops: u8,
-    /// Its Crawl-delay.
+    /// Its Crawl-delay, as it asks. What is kept of it is [`MAX_CRAWL_DELAY`] at most.
     pub crawl_delay: Option<Duration>,
     /// Class of an error that still allows to go on.
     pub error: Option<&'static str>,
@@ -58,13 +59,16 @@ impl Frontier {
                     .http_status
                     .and_then(|status| i16::try_from(status).ok()),
                 i16::from(robots.hops),
-                robots.crawl_delay.map(ms),
+                robots
+                    .crawl_delay
+                    .map(|delay| ms(delay.min(MAX_CRAWL_DELAY))),
                 robots.error,
                 robots.final_url,
                 &robots.sitemaps,
                 robots.body,
                 i64::from(ms(robots.ttl)),
-                ms(settings.delay)
+                ms(settings.delay),
+                robots.crawl_delay.map(ms)
             )
             .fetch_one(db)
             .await

@@ -1,11 +1,11 @@
--- A robots.txt answer that settles what may be fetched. $1 host, $2 http status, $3 hops, $4 Crawl-delay in ms, $5 class of the error,
--- $6 final url, $7 sitemaps, $8 body, $9 ms for which it counts, $10 the crawl's delay in ms.
+-- A robots.txt answer that settles what may be fetched. $1 host, $2 http status, $3 hops, $4 Crawl-delay that is kept, in ms, $5 class of the error,
+-- $6 final url, $7 sitemaps, $8 body, $9 ms for which it counts, $10 the crawl's delay in ms, $11 Crawl-delay as asked, in ms.
 --
 -- A delay that appears on a host from which somebody may be fetching without a hold (unheld_until) first waits until that is over, and the hold
 -- ends: its holder would fetch beside them. Answers the delay from now on; null where nobody holds the host.
 with stored as (
     insert into robots (host_id, http_status, hops, crawl_delay_ms, error, final_url, sitemaps, body)
-    values ($1, $2, $3, $4, $5, $6, $7, $8)
+    values ($1, $2, $3, $11, $5, $6, $7, $8)
     on conflict (host_id) do update
     set fetched_at     = now(),
         http_status    = excluded.http_status,

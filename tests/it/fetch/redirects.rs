@@ -70,15 +70,12 @@ async fn the_connection_of_a_redirect_is_used_again() {
 }
 
 #[tokio::test]
-async fn each_hop_of_a_page_and_of_robots_txt_waits_for_leave() {
+async fn each_hop_of_a_page_waits_for_leave() {
     let site = Site::builder()
         .answer("/p", |request| match request.uri().query() {
             Some("a&b") => "sorted".into_response(),
             _ => (axum::http::StatusCode::FOUND, [("location", "/p?a&b")]).into_response(),
         })
-        .redirect("/robots.txt", 302, "/r1")
-        .redirect("/r1", 302, "/r2")
-        .page("/r2", "")
         .start()
         .await;
     let asked = Arc::new(AtomicUsize::new(0));
@@ -96,9 +93,6 @@ async fn each_hop_of_a_page_and_of_robots_txt_waits_for_leave() {
     );
     assert_eq!(fetcher.fetch(&url, &options).await.unwrap().hops, 1);
     assert_eq!(asked.load(Ordering::Relaxed), 1);
-    let robots = fetcher.fetch_robots_with(url.host(), &options).await;
-    assert_eq!(robots.hops, 2);
-    assert_eq!(asked.load(Ordering::Relaxed), 3);
 }
 
 #[tokio::test]

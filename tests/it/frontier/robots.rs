@@ -235,3 +235,32 @@ async fn a_robots_txt_that_is_had_at_last_ends_the_row_of_deferrals() {
         ["200,"]
     );
 }
+
+#[tokio::test]
+async fn a_crawl_delay_above_the_most_is_capped_and_what_was_asked_is_kept() {
+    let ground = obedient().await;
+    let me = ground.worker("me").await;
+    ground.seed(me, &["https://a.example/1"]).await;
+    let host = ground.claim_host(me).await;
+    let day = Duration::from_secs(86_400);
+    let delay = ground
+        .frontier
+        .store_robots(host.id, &answer(Some(day)))
+        .await
+        .unwrap();
+    assert_eq!(delay, Some(pgcrawl::robots::MAX_CRAWL_DELAY));
+    let kept: (i32, i32) = sqlx::query_as(
+        "select h.crawl_delay_ms, r.crawl_delay_ms from hosts h join robots r on r.host_id = h.id",
+    )
+    .fetch_one(&ground.db.pool)
+    .await
+    .unwrap();
+    assert_eq!(kept, (300_000, 86_400_000));
+}
+
+#[test]
+fn a_robots_txt_counts_for_a_day_and_its_absence_for_an_hour() {
+    let settings = FrontierSettings::default();
+    assert_eq!(settings.robots_ttl, Duration::from_secs(24 * 3600));
+    assert_eq!(settings.robots_error_ttl, Duration::from_secs(3600));
+}
