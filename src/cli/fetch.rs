@@ -14,6 +14,7 @@ use crate::exchange::{Exchange, Truncated, text};
 use crate::extract::fields::{self, Selected};
 use crate::extract::{CharsetFrom, Extraction, Input, extract};
 use crate::fetch::{FetchError, FetchOptions, Fetcher, PrivateGuard, TlsFailure};
+use crate::pages::signals_json;
 use crate::robots::{Access, Robots, Verdict, access};
 
 /// Flags of `fetch`.
@@ -224,7 +225,8 @@ fn as_json(exchange: &Exchange, page: &Extraction, selected: Option<&[Selected]>
     let links: Vec<Value> = page
         .links
         .iter()
-        .map(|link| json!({ "url": link.url.as_str(), "kind": link.kind.as_str(), "nofollow": link.nofollow }))
+        .map(|link| json!({ "url": link.url.as_str(), "kind": link.kind.as_str(), "nofollow": link.rel.nofollow,
+                           "ugc": link.rel.ugc, "sponsored": link.rel.sponsored }))
         .collect();
     let mut object = json!({
         "url": exchange.url.as_str(),
@@ -250,6 +252,7 @@ fn as_json(exchange: &Exchange, page: &Extraction, selected: Option<&[Selected]>
         "canonical_url": page.canonical_url,
         "robots": page.robots,
         "nofollow": page.nofollow,
+        "signals": signals_json(page, None).and_then(|signals| serde_json::from_str::<Value>(&signals).ok()),
         "lang": page.lang,
         "links": links,
         "links_excess": page.links_excess,

@@ -188,12 +188,15 @@ impl Context {
         robots
     }
 
-    /// What robots.txt says to a link, as far as it is known here: a host that was not asked yet is asked when it is claimed.
-    pub(super) fn forbidden(&self, url: &PageUrl) -> Option<String> {
+    /// What robots.txt says to a link, as far as it is known here: a host that was not asked yet is asked when it is claimed. Nothing once the
+    /// work that is left for it, rules times characters, is used up.
+    pub(super) fn forbidden(&self, url: &PageUrl, looks: &mut usize) -> Option<String> {
         if !self.frontier.settings().obey_robots {
             return None;
         }
-        match self.robots(url.host())?.judge(url.as_url()) {
+        let robots = self.robots(url.host())?;
+        *looks = looks.checked_sub(robots.rules() * url.as_str().len())?;
+        match robots.judge(url.as_url()) {
             Verdict::Disallowed { rule } => Some(rule),
             Verdict::Allowed => None,
         }

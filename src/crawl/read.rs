@@ -6,9 +6,9 @@ use super::{context::Context, visit::Candidate};
 use crate::{
     canon::{CanonError, HrefCache, PageUrl},
     exchange::Exchange,
-    extract::{self, Link},
+    extract::{self, Extraction, Link},
     frontier::{ClaimedTask, Outcome},
-    pages::PageRow,
+    pages::{PageRow, signals_json},
     scope,
 };
 
@@ -30,12 +30,13 @@ pub(super) struct Read {
     pub(super) widens: Option<(String, String)>,
 }
 
-/// Reads an answer that is not to be tried again.
+/// Reads an answer that is not to be tried again. `usage`: what robots.txt says of the use of its content.
 pub(super) async fn read(
     cx: &Context,
     task: &ClaimedTask,
     url: PageUrl,
     exchange: Exchange,
+    usage: Option<String>,
 ) -> Read {
     if exchange.status == 304 {
         return unmodified(&exchange);
@@ -50,7 +51,7 @@ pub(super) async fn read(
     let large = exchange.body.len() > INLINE_BYTES;
     let work = {
         let base = base.clone();
-        move || parse(&base, &exchange, &token, keep_body)
+        move || parse(&base, &exchange, &token, keep_body, usage.as_deref())
     };
     let parsed = if large {
         on_blocking_pool(cx, work).await
@@ -91,27 +92,36 @@ struct Parsed {
     nofollow: bool,
 }
 
-fn parse(base: &PageUrl, exchange: &Exchange, token: &str, keep_body: bool) -> Parsed {
-    if exchange.body.is_empty() {
-        return Parsed {
-            page: PageRow::answered(exchange, None, keep_body),
-            links: Vec::new(),
-            nofollow: false,
+fn parse(
+    base: &PageUrl,
+    exchange: &Exchange,
+    token: &str,
+    keep_body: bool,
+    usage: Option<&str>,
+) -> Parsed {
+    let mut found = if exchange.body.is_empty() {
+        extract::of_header(&exchange.headers, token)
+    } else {
+        let input = extract::Input {
+            url: base,
+            headers: &exchange.headers,
+            body: &exchange.body,
+            robots_token: token,
         };
-    }
-    let input = extract::Input {
-        url: base,
-        headers: &exchange.headers,
-        body: &exchange.body,
-        robots_token: token,
+        CACHE.with_borrow_mut(|cache| extract::extract(&input, cache))
     };
-    let mut found = CACHE.with_borrow_mut(|cache| extract::extract(&input, cache));
+    let signals = signals_json(&found, usage);
     let links = std::mem::take(&mut found.links);
-    let (nofollow, excess) = (found.nofollow, found.links_excess);
+    let Extraction {
+        nofollow,
+        links_excess,
+        ..
+    } = found;
     let mut page = PageRow::answered(exchange, Some(found), keep_body);
+    page.signals = signals;
     page.links = u32::try_from(links.len())
         .unwrap_or(u32::MAX)
-        .saturating_add(excess);
+        .saturating_add(links_excess);
     Parsed {
         page,
         links,
@@ -139,6 +149,10 @@ async fn on_blocking_pool<T: Send + 'static>(
     }
 }
 
+/// Work of robots.txt on the links of one page: rules times characters, about a tenth of a second where both sides were made to take long. What is
+/// above it is judged one by one, when it is claimed.
+const MOST_LOOKS: usize = 100_000_000;
+
 /// The links that belong to the crawl. Those that robots.txt is known to forbid come along excluded: each "no" of it is a row.
 async fn candidates(
     cx: &Context,
@@ -151,11 +165,14 @@ async fn candidates(
     }
     learn_scope(cx, base).await;
     let depth = task.depth.saturating_add(1);
-    let judged = parsed.links.iter().filter(|link| !link.nofollow);
+    let judged = parsed.links.iter().filter(|link| !link.rel.nofollow);
+    let mut looks = MOST_LOOKS;
     judged
         .filter_map(|link| {
             let excluded = match cx.rules.reject(&link.url, depth) {
-                None => cx.forbidden(&link.url).map(|rule| ("robots", rule)),
+                None => cx
+                    .forbidden(&link.url, &mut looks)
+                    .map(|rule| ("robots", rule)),
                 Some(reason) => Some((reason.as_str(), trapped(&link.url, reason)?)),
             };
             Some(Candidate {
@@ -232,7 +249,10 @@ async fn redirect(cx: &Context, task: &ClaimedTask, url: &PageUrl, exchange: &Ex
     {
         return not_followed(page, redirect_reason(reason));
     }
-    let excluded = cx.forbidden(&target).map(|rule| ("robots", rule));
+    let mut looks = MOST_LOOKS;
+    let excluded = cx
+        .forbidden(&target, &mut looks)
+        .map(|rule| ("robots", rule));
     let reason = excluded.as_ref().map(|_| "redirect_robots");
     let links = vec![Candidate {
         url: target,

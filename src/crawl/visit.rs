@@ -211,7 +211,8 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
     let host = url.host().clone();
     let ended = match answer {
         Ok(exchange) => {
-            let (visit, news) = answered(cx, task, url, exchange).await;
+            let usage = robots.content_usage(url.as_url()).map(str::to_owned);
+            let (visit, news) = answered(cx, task, url, exchange, usage).await;
             Ended::Visited(Box::new(visit), news, Some(fetched(began, ended_at)))
         }
         Err(error) => {
@@ -253,10 +254,11 @@ async fn answered(
     task: ClaimedTask,
     url: PageUrl,
     exchange: Exchange,
+    usage: Option<String>,
 ) -> (Visit, HostNews) {
     let status = exchange.status;
     if !retry::is_retried(status) {
-        let read = read::read(cx, &task, url, exchange).await;
+        let read = read::read(cx, &task, url, exchange, usage).await;
         tracing::debug!(task.id = task.id.0, url.full = %task.url, http.response.status_code = status, links = read.links.len(), "visited");
         let visit = Visit {
             outcome: read.outcome,

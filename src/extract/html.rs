@@ -11,11 +11,12 @@ use std::sync::LazyLock;
 use lol_html::html_content::{Element, EndTag, TextChunk};
 use lol_html::{ElementContentHandlers, HtmlRewriter, MemorySettings, Selector, Settings};
 
-use super::LinkKind;
 use super::capture::{Capture, tidy};
 use super::directives::is_addressed;
 use super::entities::{self, Place};
 use super::links::{follows_relation, has_token, refresh_target};
+use super::signals::{MAX_SIGNAL_CHARS, TdmMeta};
+use super::{LinkKind, Rel};
 
 const MAX_TITLE_CHARS: usize = 1_000;
 const MAX_DESCRIPTION_CHARS: usize = 2_000;
@@ -49,6 +50,7 @@ pub(super) struct RawPage {
     pub(super) h1: Option<String>,
     pub(super) lang: Option<String>,
     pub(super) robots: Vec<String>,
+    pub(super) tdm: TdmMeta,
     /// The `href` of the first `<base>` that has one.
     pub(super) base: Option<String>,
     /// The `href` of the first `<link rel=canonical>`.
@@ -60,7 +62,7 @@ pub(super) struct RawPage {
 #[derive(Debug)]
 pub(super) struct RawLink {
     pub(super) href: String,
-    pub(super) nofollow: bool,
+    pub(super) rel: Rel,
     pub(super) kind: LinkKind,
 }
 
@@ -191,7 +193,7 @@ impl Collector {
         }
         self.page.links.push(RawLink {
             href,
-            nofollow: has_token(&rel, "nofollow"),
+            rel: Rel::of(&rel),
             kind,
         });
     }
@@ -206,7 +208,7 @@ impl Collector {
             if let Some(target) = refresh_target(&content) {
                 let link = RawLink {
                     href: target.to_owned(),
-                    nofollow: false,
+                    rel: Rel::default(),
                     kind: LinkKind::Refresh,
                 };
                 self.page.links.push(link);
@@ -220,6 +222,14 @@ impl Collector {
                     .or_else(|| tidy(&content, MAX_DESCRIPTION_CHARS));
             } else if is_addressed(&name, &self.token) {
                 self.page.robots.extend(tidy(&content, MAX_ROBOTS_CHARS));
+            } else {
+                let tdm = &mut self.page.tdm;
+                let place = match name.trim().to_ascii_lowercase().as_str() {
+                    "tdm-reservation" => &mut tdm.reservation,
+                    "tdm-policy" => &mut tdm.policy,
+                    _ => return,
+                };
+                *place = place.take().or_else(|| tidy(&content, MAX_SIGNAL_CHARS));
             }
         }
     }

@@ -12,7 +12,7 @@ use crate::canon::{HrefCache, PageUrl, UrlDigest};
 
 use super::html::RawPage;
 use super::media::{is_wanted, parameter};
-use super::{Extraction, Input, Link, LinkKind, MAX_LINKS};
+use super::{Extraction, Input, Link, LinkKind, MAX_LINKS, Rel};
 
 /// Relations of `<link>` and `Link` that lead to pages (IANA link relations, microformats; `prefetch`, `preload`, `icon`
 /// and the like lead to no page of the site or to none at all).
@@ -52,6 +52,23 @@ const MAX_CANONICAL_BYTES: usize = 8 * 1024;
 pub(super) fn has_token(rel: &str, token: &str) -> bool {
     rel.split_ascii_whitespace()
         .any(|found| found.eq_ignore_ascii_case(token))
+}
+
+impl Rel {
+    pub(super) fn of(rel: &str) -> Rel {
+        Rel {
+            nofollow: has_token(rel, "nofollow"),
+            ugc: has_token(rel, "ugc"),
+            sponsored: has_token(rel, "sponsored"),
+        }
+    }
+
+    /// Takes in another link to the same page: one that may be followed is enough.
+    fn join(&mut self, other: Rel) {
+        self.nofollow &= other.nofollow;
+        self.ugc |= other.ugc;
+        self.sponsored |= other.sponsored;
+    }
 }
 
 /// Whether a relation leads to a page.
@@ -120,11 +137,11 @@ pub(super) fn resolve(
     let mut seen: HashMap<&str, Option<usize>> = HashMap::new();
     for link in &page.links {
         match seen.entry(&link.href) {
-            Entry::Occupied(entry) => kept.repeat(*entry.get(), link.nofollow),
+            Entry::Occupied(entry) => kept.repeat(*entry.get(), link.rel),
             Entry::Vacant(_) if kept.is_full() => kept.excess = kept.excess.saturating_add(1),
             Entry::Vacant(entry) => {
                 let url = cache.resolve(&base, &with_query_in(encoding, &link.href));
-                entry.insert(url.map(|url| kept.add(url, link.nofollow, link.kind)));
+                entry.insert(url.map(|url| kept.add(url, link.rel, link.kind)));
             }
         }
     }
@@ -140,14 +157,14 @@ pub(super) fn resolve(
             canonical = Some(url.clone());
         }
         if follows_relation(&rel, media_type.as_deref()) && !kept.is_full() {
-            kept.add(url, has_token(&rel, "nofollow"), LinkKind::Header);
+            kept.add(url, Rel::of(&rel), LinkKind::Header);
         }
     }
     for field in input.headers.get_all(REFRESH) {
         let field = String::from_utf8_lossy(field.as_bytes());
         if let Some(url) = refresh_target(&field).and_then(|target| cache.resolve(document, target))
         {
-            kept.add(url, false, LinkKind::Refresh);
+            kept.add(url, Rel::default(), LinkKind::Refresh);
         }
     }
     found.canonical_url = canonical
@@ -170,28 +187,24 @@ impl Kept {
         self.links.len() >= MAX_LINKS
     }
 
-    fn add(&mut self, url: PageUrl, nofollow: bool, kind: LinkKind) -> usize {
+    fn add(&mut self, url: PageUrl, rel: Rel, kind: LinkKind) -> usize {
         match self.places.entry(url.digest()) {
             Entry::Occupied(entry) => {
                 let place = *entry.get();
-                self.links[place].nofollow &= nofollow;
+                self.links[place].rel.join(rel);
                 place
             }
             Entry::Vacant(entry) => {
-                self.links.push(Link {
-                    url,
-                    nofollow,
-                    kind,
-                });
+                self.links.push(Link { url, rel, kind });
                 *entry.insert(self.links.len() - 1)
             }
         }
     }
 
     /// Notes that a reference came again: one that may be followed is enough.
-    fn repeat(&mut self, place: Option<usize>, nofollow: bool) {
+    fn repeat(&mut self, place: Option<usize>, rel: Rel) {
         if let Some(link) = place.and_then(|place| self.links.get_mut(place)) {
-            link.nofollow &= nofollow;
+            link.rel.join(rel);
         }
     }
 }

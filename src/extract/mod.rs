@@ -13,6 +13,7 @@ mod html;
 mod links;
 mod media;
 mod prescan;
+mod signals;
 #[cfg(test)]
 mod tests;
 mod xhtml;
@@ -24,6 +25,7 @@ use http::HeaderMap;
 use crate::canon::{HrefCache, PageUrl};
 
 pub use media::{is_wanted, media_type};
+pub use signals::Signals;
 
 /// Raise it when what is read of a page changes: pages that were read by another version are not asked for conditionally, so that they
 /// are read anew.
@@ -70,6 +72,8 @@ pub struct Extraction {
     pub lang: Option<String>,
     /// Whether page or header ask us to follow no link of the page. The links are listed all the same.
     pub nofollow: bool,
+    /// What page and header say about its use.
+    pub signals: Signals,
     /// The pages linked, each once, in the page's order; at most [`MAX_LINKS`].
     pub links: Vec<Link>,
     /// How many different references there were above [`MAX_LINKS`].
@@ -81,10 +85,21 @@ pub struct Extraction {
 pub struct Link {
     /// Where it leads.
     pub url: PageUrl,
-    /// Whether each of the links to this URL has `nofollow` among the tokens of its `rel`.
-    pub nofollow: bool,
+    /// What their `rel` says.
+    pub rel: Rel,
     /// What the first of them is.
     pub kind: LinkKind,
+}
+
+/// What `rel` says of a link, a set of tokens compared without case (HTML standard).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rel {
+    /// `nofollow`, on each of the links to the URL: it is not followed.
+    pub nofollow: bool,
+    /// `ugc`, on one of them: what users wrote. Only recorded.
+    pub ugc: bool,
+    /// `sponsored`, on one of them: an advertisement. Only recorded.
+    pub sponsored: bool,
 }
 
 /// What makes a link.
@@ -146,6 +161,17 @@ impl CharsetFrom {
     }
 }
 
+/// Reads what the header alone says to robots, of an answer whose body there is nothing to read of.
+pub fn of_header(headers: &HeaderMap, robots_token: &str) -> Extraction {
+    let directives = directives::of_headers(headers, robots_token);
+    Extraction {
+        nofollow: directives::forbid_following(&directives),
+        robots: capture::tidy(&directives.join(", "), html::MAX_ROBOTS_CHARS),
+        signals: Signals::of(&directives, headers, signals::TdmMeta::default()),
+        ..Extraction::default()
+    }
+}
+
 /// Reads an answer. Never panics, whatever the bytes.
 ///
 /// Takes about 0.2 ms for a page of 30 KB: for bodies above some hundred KB call it where blocking is allowed.
@@ -182,6 +208,7 @@ pub fn extract(input: &Input<'_>, cache: &mut HrefCache) -> Extraction {
     }
     directives.append(&mut page.robots);
     found.nofollow = directives::forbid_following(&directives);
+    found.signals = Signals::of(&directives, input.headers, std::mem::take(&mut page.tdm));
     found.robots = capture::tidy(&directives.join(", "), html::MAX_ROBOTS_CHARS);
     links::resolve(&page, input, encoding, cache, &mut found);
     found.title = page.title;

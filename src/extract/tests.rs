@@ -47,7 +47,7 @@ fn links(body: impl AsRef<[u8]>) -> Vec<String> {
 
 /// The links that may be followed.
 fn followable(found: &Extraction) -> Vec<&str> {
-    let open = found.links.iter().map(|link| !link.nofollow);
+    let open = found.links.iter().map(|link| !link.rel.nofollow);
     targets(found)
         .into_iter()
         .zip(open)
@@ -397,6 +397,77 @@ mod wishes_of_the_page {
             );
             assert_eq!(targets(&found), ["/x"]);
         }
+    }
+
+    #[test]
+    fn words_of_values_and_dates_are_no_directives() {
+        for (field, nofollow) in [
+            ("max-image-preview: none", false),
+            ("max-image-preview:none, max-snippet: 5 nofollow", true),
+            ("noindex max-image-preview: none", false),
+            (
+                "unavailable_after: Wed, 2025-06-25T15:00:00Z, nofollow",
+                true,
+            ),
+            (
+                "otherbot: unavailable_after: Wed, 2025-06-25T15:00:00Z, nofollow",
+                false,
+            ),
+            ("noindex nofollow", true),
+            ("all", false),
+        ] {
+            let found = read(&[("x-robots-tag", field)], "<a href=/b>");
+            assert_eq!(found.nofollow, nofollow, "{field}");
+        }
+        let found =
+            html("<meta name=robots content='max-image-preview: none; noarchive'>".to_owned());
+        assert!(!found.nofollow && found.signals.noarchive && !found.signals.noindex);
+    }
+
+    #[test]
+    fn signals_of_header_and_page_are_kept() {
+        let found = read(
+            &[
+                ("content-type", "text/html"),
+                ("content-usage", "train-ai=n"),
+                ("content-usage", "search=y"),
+                ("tdm-reservation", "1"),
+                ("tdm-policy", "https://h/header.json"),
+                ("x-robots-tag", "NoAI"),
+                ("x-robots-tag", "otherbot: noindex"),
+            ],
+            "<meta name=robots content='noimageai, NoArchive'><meta name=TDM-Reservation content=0>\
+             <meta name=tdm-policy content=' https://h/page.json '><a href=/ rel='ugc sponsored'>",
+        );
+        let signals = found.signals;
+        assert!(signals.noai && signals.noimageai && signals.noarchive && !signals.noindex);
+        assert_eq!(
+            signals.content_usage.as_deref(),
+            Some("train-ai=n, search=y")
+        );
+        assert_eq!(
+            signals.tdm_reservation.as_deref(),
+            Some("1"),
+            "who reserves is heard"
+        );
+        assert_eq!(signals.tdm_policy.as_deref(), Some("https://h/page.json"));
+        let rel = found.links[0].rel;
+        assert!(rel.ugc && rel.sponsored && !rel.nofollow);
+
+        let none = html("<meta name=robots content='none'>".to_owned());
+        assert!(none.signals.noindex && none.nofollow && !none.signals.noarchive);
+        assert_eq!(html("<a href=/>".to_owned()).signals, Signals::default());
+        let meta = html("<meta name=tdm-reservation content=1>".to_owned());
+        assert_eq!(meta.signals.tdm_reservation.as_deref(), Some("1"));
+    }
+
+    #[test]
+    fn a_header_speaks_for_an_answer_without_a_body() {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-robots-tag", "noindex, nofollow".parse().unwrap());
+        let found = of_header(&headers, "ourbot");
+        assert!(found.signals.noindex && found.nofollow);
+        assert_eq!(found.robots.as_deref(), Some("noindex, nofollow"));
     }
 
     #[test]

@@ -193,6 +193,7 @@ struct Columns<'a> {
     link_hops: Vec<i16>,
     link_reason: Vec<Option<&'a str>>,
     link_detail: Vec<Option<&'a str>>,
+    signals: Vec<Option<&'a str>>,
 }
 
 impl<'a> Columns<'a> {
@@ -298,6 +299,7 @@ impl<'a> Columns<'a> {
         self.reading.push(page.and_then(|p| p.reading));
         self.keep_body.push(page.is_some_and(|p| p.body.is_some()));
         self.body.push(page.and_then(|p| p.body.as_deref()));
+        self.signals.push(page.and_then(|p| p.signals.as_deref()));
     }
 
     async fn send(
@@ -365,7 +367,8 @@ impl<'a> Columns<'a> {
             &self.link_reason as &[Option<&str>],
             &self.link_detail as &[Option<&str>],
             &self.http_version as &[Option<&str>],
-            &self.reading as &[Option<i32>]
+            &self.reading as &[Option<i32>],
+            &self.signals as &[Option<&str>]
         )
         .fetch_all(db)
         .await

@@ -4,7 +4,9 @@
 //! is there without its finish, and no finish without its page.
 
 mod row;
+mod signals;
 mod text;
 
 pub use row::PageRow;
+pub use signals::signals_json;
 pub use text::{clean, headers_json};

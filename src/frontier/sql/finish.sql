@@ -5,19 +5,20 @@
 -- again (null = never), $8 whether the attempt is charged; then the page: $9 visited (has a page row), $10 … $37 its columns, $38 bodies.
 -- Links: $39 the position of their visit in $2 (from 1; not the task: a worker may finish a task it lost and the same task claimed anew in
 -- one batch), $40 host ids, $41 digests, $42 urls, $43 depths, $44 hops, $45 and $46 reason and detail of those that are excluded from the start.
--- More of the page: $47 HTTP version, $48 fingerprint of its reading. Status 304 means: as it was; the row of the last visit stays but for what is new.
+-- More of the page: $47 HTTP version, $48 fingerprint of its reading, $49 signals. Status 304 means: as it was; the row of the last visit stays but for
+-- what is new.
 with visits as materialized (
     select *
     from unnest($2::bigint[], $3::int[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::boolean[], $9::boolean[],
                 $10::smallint[], $11::smallint[], $12::int[], $13::bigint[], $14::bigint[], $15::int[], $16::text[], $17::text[], $18::text[],
                 $19::text[], $20::text[], $21::text[], $22::text[], $23::text[], $24::text[], $25::text[], $26::text[], $27::text[],
                 $28::text[], $29::text[], $30::text[], $31::text[], $32::text[], $33::text[], $34::bytea[], $35::text[], $36::bigint[],
-                $37::boolean[], $38::bytea[], $47::text[], $48::int[]) with ordinality
+                $37::boolean[], $38::bytea[], $47::text[], $48::int[], $49::text[]) with ordinality
          as v (task_id, claim_version, status, reason, detail, due_ms, charged, visited,
                http_status, page_hops, fetch_ms, wire_bytes, body_bytes, links, truncated, error, error_detail,
                final_url, redirect_to, content_type, charset, charset_from, lang, title, description, h1,
                canonical_url, robots, etag, last_modified, ip, proxy, digest, headers, ended_ago_ms,
-               keep_body, body, http_version, reading, position)
+               keep_body, body, http_version, reading, signals, position)
 ),
 -- Locked, and not yet changed: whoever finds our row by its URL waits for a change of it, not for a lock. All that may wait for other finishes (new
 -- keys) comes before all that makes them wait, or two visits deadlock that link to each other and whose rows came between.
@@ -82,10 +83,10 @@ accepted as (
 written as (
     insert into pages (task_id, claim_version, http_status, hops, fetch_ms, fetched_at, wire_bytes, body_bytes, links, truncated, error, error_detail,
                        final_url, redirect_to, content_type, charset, charset_from, lang, title, description, h1, canonical_url, robots,
-                       etag, last_modified, ip, proxy, digest, headers, http_version, reading)
+                       etag, last_modified, ip, proxy, digest, headers, http_version, reading, signals)
     select id, claim_version, http_status, page_hops, fetch_ms, now() - make_interval(secs => ended_ago_ms / 1000.0), wire_bytes, body_bytes, links,
            truncated, error, error_detail, final_url, redirect_to, content_type, charset, charset_from, lang, title, description, h1,
-           canonical_url, robots, etag, last_modified, ip::inet, proxy, digest, headers::jsonb, http_version, reading
+           canonical_url, robots, etag, last_modified, ip::inet, proxy, digest, headers::jsonb, http_version, reading, signals::jsonb
     from accepted
     where visited    -- a failed visit says why in its row; http_status null = no answer
       and (http_status is distinct from 304 or not exists (select from pages p where p.task_id = accepted.id))    -- somebody deleted it meanwhile
@@ -120,6 +121,7 @@ written as (
         headers       = excluded.headers,
         http_version  = excluded.http_version,
         reading       = excluded.reading,
+        signals       = excluded.signals,
         body_at       = null
 ),
 unmodified as (

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderValue};
+use axum::response::IntoResponse as _;
 use pgcrawl::crawl::End;
+use serde_json::json;
 
 use crate::support::{
     crawl::{Setup, column, number},
@@ -136,4 +138,251 @@ async fn links_that_are_known_to_be_forbidden_become_rows_and_no_requests() {
         2
     );
     assert_eq!(summary.counts.excluded, 0);
+}
+
+/// R01, R05, R06, R07, R11 and R13 of the field cases, as a server sees them.
+#[tokio::test]
+async fn files_that_other_crawlers_misread_are_obeyed_to_the_letter() {
+    let wide: Vec<u8> = "\u{feff}User-agent: *\r\nDisallow: /p/\r\n"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let hostile = format!("User-agent: *\nDisallow: /{}*zz\n", "*a".repeat(40));
+    let letters = format!("/{}", "a".repeat(60));
+    let cases: [(&[u8], &[&str], &[&str]); 7] = [
+        (
+            b"\xef\xbb\xbfUser-agent: *\nDisallow: /private/\n",
+            &["/open"],
+            &["/private/a"],
+        ),
+        (
+            b"User-agent: *\nDisallow: /hidden/\nAllow: /pub/\nDisallow:\n",
+            &["/pub/x"],
+            &["/hidden/x"],
+        ),
+        (
+            "User-agent: *\nDisallow: /t/5%2F6/\nDisallow: /s/%2A/\nDisallow: /caf\u{e9}/\n"
+                .as_bytes(),
+            &["/t/5/6/p", "/s/any/p"],
+            &["/t/5%2f6/p", "/s/*/p", "/caf%C3%A9/p"],
+        ),
+        (hostile.as_bytes(), &[&letters, "/next"], &[]),
+        (&wide, &["/q"], &["/p/a"]),
+        (
+            b"# caf\xe9\nUser-agent: *\nDisallow: /p/\n",
+            &["/q"],
+            &["/p/a"],
+        ),
+        (
+            b"User-agent: *\rDisallow: /m/\rAllow: /m/ok\r",
+            &["/m/ok"],
+            &["/m/a"],
+        ),
+    ];
+    for (file, allowed, forbidden) in cases {
+        let all = allowed.iter().chain(forbidden);
+        let links: String = all
+            .clone()
+            .map(|path| format!("<a href='{path}'>x</a>"))
+            .collect();
+        let bytes = file.to_vec();
+        let site = allowed
+            .iter()
+            .fold(Site::builder().page("/", links), |site, path| {
+                site.page(path, "")
+            })
+            .answer("/robots.txt", move |_| bytes.clone().into_response())
+            .start()
+            .await;
+        let db = TestDb::new().await;
+        Setup::quick().crawl(&db, &[site.url("/")]).await;
+        let targets = site.targets();
+        for path in allowed {
+            assert_eq!(site.count(path), 1, "{path} in {targets:?}");
+        }
+        assert_eq!(targets.len(), 2 + allowed.len(), "{targets:?}");
+        assert_eq!(
+            column(
+                &db.pool,
+                "select reason from tasks where status = 'excluded'"
+            )
+            .await,
+            vec!["robots"; forbidden.len()]
+        );
+    }
+}
+
+/// R16: the rules are those of the host that was asked, wherever they lie.
+#[tokio::test]
+async fn rules_that_lie_elsewhere_are_those_of_the_host_that_was_asked() {
+    let elsewhere = Site::builder()
+        .page("/their-rules", "User-agent: *\nDisallow: /no/")
+        .start()
+        .await;
+    let mut site = Site::builder().redirect("/robots.txt", 301, "/r1");
+    for n in 1..4 {
+        site = site.redirect(&format!("/r{n}"), 302, format!("/r{}", n + 1));
+    }
+    let site = site
+        .redirect("/r4", 307, elsewhere.url("/their-rules"))
+        .page("/", "<a href=/no/1>1</a><a href=/yes>2</a>")
+        .page("/yes", "")
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    Setup::quick().crawl(&db, &[site.url("/")]).await;
+    assert_eq!(elsewhere.targets(), ["/their-rules"]);
+    assert_eq!(site.count("/yes"), 1);
+    assert_eq!(site.count("/no/1"), 0);
+    assert_eq!(
+        column(&db.pool, "select hops || ' ' || final_url from robots").await,
+        [format!("\"5 {}\"", elsewhere.url("/their-rules"))]
+    );
+}
+
+#[tokio::test]
+async fn a_redirect_of_robots_takes_a_turn_in_the_rate_and_keeps_the_delay_of_its_address() {
+    let elsewhere = Site::builder().page("/rules", "").start().await;
+    let site = Site::builder()
+        .redirect("/robots.txt", 301, elsewhere.url("/rules"))
+        .page("/", "")
+        .start()
+        .await;
+    let times = || {
+        let (own, other) = (site.requests(), elsewhere.requests());
+        let [.., robots, page] = &own[..] else {
+            panic!("{own:?}")
+        };
+        (robots.clone(), other.last().unwrap().clone(), page.clone())
+    };
+    let mut rated = Setup::quick();
+    rated.crawl.rate = Some(4.0);
+    rated.crawl(&TestDb::new().await, &[site.url("/")]).await;
+    let (robots, _, page) = times();
+    // Two turns later: the second one is the hop's. Turns of a rate come up to a tenth of a second early.
+    assert!(page.started - robots.started >= Duration::from_millis(400));
+
+    let delay = Duration::from_millis(300);
+    let mut spaced = Setup::quick();
+    spaced.crawl.ip_delay = delay;
+    spaced.crawl(&TestDb::new().await, &[site.url("/")]).await;
+    let (robots, hop, page) = times();
+    assert!(hop.started - robots.ended.unwrap() >= delay);
+    assert!(page.started - hop.ended.unwrap() >= delay);
+}
+
+/// L07 and L16 of the field cases, and what is stored of them.
+#[tokio::test]
+async fn what_pages_ask_of_robots_is_obeyed_and_stored() {
+    let with = |fields: &'static [(&'static str, &'static str)], html: &'static str| {
+        move |_: &axum::extract::Request| {
+            let mut headers = HeaderMap::new();
+            headers.insert("content-type", HeaderValue::from_static("text/html"));
+            for (name, value) in fields {
+                headers.append(*name, HeaderValue::from_static(value));
+            }
+            (headers, html).into_response()
+        }
+    };
+    let site = Site::builder()
+        .robots("User-agent: *\nAllow: /\nContent-Usage: train-ai=n\nContent-Usage: /open train-ai=y\n")
+        .page(
+            "/",
+            r#"<a rel="noopener NoFollow" href="/n1">x</a><a rel="nofollowing" href="/y1">x</a><a rel=ugc href="/y2">x</a>
+               <a rel=sponsored href=/a>x</a><a href=/c>x</a><a href=/open>x</a><a href=/file>x</a>"#,
+        )
+        .answer("/a", with(&[("x-robots-tag", "nofollow"), ("x-robots-tag", "otherbot: noindex")], "<a href=/b>x</a><a href=/b2>x</a>"))
+        .answer("/c", with(&[("x-robots-tag", "otherbot: nofollow")], "<a href=/d>x</a>"))
+        .answer("/open", with(&[("content-usage", "train-ai=n, search=y"), ("tdm-reservation", "1"), ("tdm-policy", "https://h/p.json")],
+                "<meta name=robots content='noai, noimageai, noindex, noarchive'>"))
+        .answer("/file", |_| ([("content-type", "image/png"), ("x-robots-tag", "noindex")], "png").into_response())
+        .page("/y1", "")
+        .page("/y2", "")
+        .page("/d", "")
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    Setup::quick().crawl(&db, &[site.url("/")]).await;
+    let mut targets = site.targets();
+    targets.sort();
+    assert_eq!(
+        targets,
+        [
+            "/",
+            "/a",
+            "/c",
+            "/d",
+            "/file",
+            "/open",
+            "/robots.txt",
+            "/y1",
+            "/y2"
+        ]
+    );
+    let signals = async |path: &str| -> serde_json::Value {
+        let found = column(
+            &db.pool,
+            &format!("select p.signals::text from pages p join tasks t on t.id = p.task_id where t.url = '{}'", site.url(path)),
+        )
+        .await;
+        serde_json::from_str(&found[0].trim_matches('"').replace("\"\"", "\"")).unwrap()
+    };
+    assert_eq!(
+        signals("/").await,
+        json!({ "robots_content_usage": "train-ai=n", "withheld": 1, "ugc": 1, "sponsored": 1 })
+    );
+    assert_eq!(
+        signals("/a").await,
+        json!({ "robots_content_usage": "train-ai=n", "nofollow": true, "withheld": 2 })
+    );
+    assert_eq!(
+        signals("/c").await,
+        json!({ "robots_content_usage": "train-ai=n" })
+    );
+    assert_eq!(
+        signals("/open").await,
+        json!({ "robots_content_usage": "train-ai=y", "content_usage": "train-ai=n, search=y", "tdm_reservation": "1",
+                "tdm_policy": "https://h/p.json", "noai": true, "noimageai": true, "noindex": true, "noarchive": true })
+    );
+    assert_eq!(
+        signals("/file").await,
+        json!({ "robots_content_usage": "train-ai=n", "noindex": true }),
+        "the header of what is not read counts, too"
+    );
+    assert_eq!(
+        number(
+            &db.pool,
+            "select count(*) from page_signals where noindex and links_withheld = 0"
+        )
+        .await,
+        2
+    );
+}
+
+/// A file and a page that were made to take long together: what is not judged early is judged when it is claimed.
+#[tokio::test]
+async fn links_are_judged_early_only_as_far_as_that_costs_little() {
+    let rules: String = (10_000..30_000)
+        .map(|n| format!("Disallow:/x/{n}\n"))
+        .collect();
+    let long = "a".repeat(1_900);
+    let links: String = (0..4)
+        .map(|n| format!("<a href=/no/{long}{n}>x</a>"))
+        .collect();
+    let site = Site::builder()
+        .robots(format!("User-agent: *\nDisallow: /no\n{rules}"))
+        .page("/", links)
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    Setup::quick().crawl(&db, &[site.url("/")]).await;
+    assert_eq!(site.targets(), ["/robots.txt", "/"]);
+    assert_eq!(
+        column(
+            &db.pool,
+            "select least(claim_version, 1) || ' ' || count(*) from tasks where reason = 'robots' group by least(claim_version, 1) order by 1"
+        )
+        .await,
+        ["\"0 2\"", "\"1 2\""]
+    );
 }
