@@ -55,7 +55,7 @@ async fn the_demo_finds_exactly_what_its_site_holds_and_the_database_tells_of_it
     .await;
     let explained = text(&forbidden.stdout);
     assert!(
-        explained.contains("forbidden by `disallow: /private/`"),
+        explained.contains("Disallow: /private/") && explained.contains("forbidden by line"),
         "{explained}"
     );
     assert!(explained.contains("belongs to the crawl"), "{explained}");

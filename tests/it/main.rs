@@ -9,6 +9,7 @@ mod crawl;
 mod db;
 mod door;
 mod embedded;
+mod explain;
 mod fetch;
 mod floors;
 mod frontier;
