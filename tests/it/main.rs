@@ -18,6 +18,7 @@ mod lab;
 mod operators;
 mod processes;
 mod readme;
+mod rfc9309;
 mod scale;
 mod support;
 mod trouble;

@@ -44,6 +44,7 @@ fn every_file_it_links_to_is_there() {
         "docs/ARCHITECTURE.md",
         "docs/BENCHMARKS.md",
         "docs/OPERATING.md",
+        "docs/RFC9309.md",
         "docs/SQL.md",
         "docs/GLOSSARY.md",
     ] {
