@@ -34,6 +34,9 @@ mod cookies;
 mod decode;
 mod dns;
 mod error;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzz;
 mod hosts;
 mod idle;
 mod own_headers;

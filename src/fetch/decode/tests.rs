@@ -134,6 +134,18 @@ async fn members_in_a_row_are_one_body_and_rubbish_behind_them_is_ignored() {
 }
 
 #[tokio::test]
+async fn members_without_end_are_cut_off() {
+    let wire = [
+        coded("gzip", b"page").await,
+        coded("gzip", b"").await.repeat(20_000),
+    ]
+    .concat();
+    let found = decoded("gzip", wire, 1 << 20).await;
+    assert_eq!(found.body, "page");
+    assert_eq!(found.truncated, Some(Truncated::Disconnect));
+}
+
+#[tokio::test]
 async fn what_was_cut_on_the_wire_keeps_that_reason() {
     let mut wire = coded("gzip", &page()).await;
     wire.truncate(wire.len() / 2);

@@ -1,0 +1,34 @@
+//! What the targets of `fuzz/` need to see of this room; there for them only.
+
+use bytes::Bytes;
+use http::HeaderMap;
+
+use super::decode;
+use super::redirect::{self, Jar};
+use crate::canon::PageUrl;
+use crate::exchange::{Coding, Truncated};
+
+thread_local! {
+    static RUNTIME: tokio::runtime::Runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime without I/O");
+}
+
+/// Undoes the content coding.
+pub fn decoded(headers: &HeaderMap, wire: Bytes, cap: usize) -> (Bytes, Coding, Option<Truncated>) {
+    let decoded =
+        RUNTIME.with(|runtime| runtime.block_on(decode::decode(headers, wire, None, cap)));
+    (decoded.body, decoded.coding, decoded.truncated)
+}
+
+/// The next hop of a visit, if the answer redirects the page to itself.
+pub fn to_itself(page: &PageUrl, status: u16, headers: &HeaderMap) -> Option<PageUrl> {
+    redirect::to_itself(page, page, status, headers)
+}
+
+/// The `Cookie` of a second request.
+pub fn cookie(headers: &HeaderMap) -> Option<http::HeaderValue> {
+    let mut jar = Jar::default();
+    jar.take(headers);
+    jar.header()
+}
