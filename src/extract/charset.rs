@@ -7,7 +7,7 @@ use crate::canon::HostKey;
 
 use super::CharsetFrom;
 use super::media::Markup;
-use super::prescan::{by_label, in_meta, in_xml_declaration};
+use super::prescan::{by_label, in_meta, in_utf16_declaration, in_xml_declaration};
 
 /// How far a `<meta>` is looked for. A browser's prescan ends at 1,024 bytes, yet its parser heeds a later one, too;
 /// here one scan does both.
@@ -51,8 +51,10 @@ fn choose(
     }
     let scanned = &body[..body.len().min(SCANNED_BYTES)];
     let declared = match markup {
-        Markup::Html => in_meta(scanned).or_else(|| in_xml_declaration(scanned)),
-        Markup::Xml => in_xml_declaration(scanned),
+        Markup::Html => in_utf16_declaration(scanned)
+            .or_else(|| in_meta(scanned))
+            .or_else(|| in_xml_declaration(scanned)),
+        Markup::Xml => in_utf16_declaration(scanned).or_else(|| in_xml_declaration(scanned)),
         Markup::None => None,
     };
     if let Some(encoding) = declared {

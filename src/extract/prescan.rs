@@ -1,6 +1,6 @@
 //! The encoding that a body declares within itself: `<meta>` and the XML declaration.
 
-use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
 /// Elements whose content is no markup.
 const RAW_ELEMENTS: [&[u8]; 7] = [
@@ -88,7 +88,7 @@ fn of_meta(attributes: &mut Attributes<'_>) -> Option<&'static Encoding> {
 
 /// A declaration that could be read as ASCII was not written in UTF-16, and `x-user-defined` is a trick of scripts (HTML standard).
 fn as_ascii_superset(encoding: &'static Encoding) -> &'static Encoding {
-    if encoding == encoding_rs::UTF_16LE || encoding == encoding_rs::UTF_16BE {
+    if encoding == UTF_16LE || encoding == UTF_16BE {
         UTF_8
     } else if encoding == encoding_rs::X_USER_DEFINED {
         WINDOWS_1252
@@ -124,6 +124,17 @@ pub(super) fn in_xml_declaration(bytes: &[u8]) -> Option<&'static Encoding> {
         .trim_ascii_start();
     let quote = value.first().filter(|byte| matches!(byte, b'"' | b'\''))?;
     by_label(value[1..].split(|byte| byte == quote).next()?).map(as_ascii_superset)
+}
+
+/// UTF-16 where a body begins with `<?x` in it and without a mark (HTML standard, first step of the prescan).
+pub(super) fn in_utf16_declaration(bytes: &[u8]) -> Option<&'static Encoding> {
+    if bytes.starts_with(b"<\0?\0x\0") {
+        Some(UTF_16LE)
+    } else if bytes.starts_with(b"\0<\0?\0x") {
+        Some(UTF_16BE)
+    } else {
+        None
+    }
 }
 
 /// The attributes of a tag from after its name on; ends behind the tag's `>`.

@@ -579,6 +579,15 @@ mod media_types {
     }
 
     #[test]
+    fn that_say_they_do_not_know_are_sniffed() {
+        for field in ["unknown/unknown", "application/unknown", "*/*", "html"] {
+            let found = read(&[("content-type", field)], "<!-- c --><html><a href=/a>");
+            assert_eq!(found.media_type.as_deref(), Some("text/html"), "{field}");
+            assert_eq!(targets(&found), ["/a"], "{field}");
+        }
+    }
+
+    #[test]
     fn are_read_from_sloppy_fields() {
         for (field, name) in [
             ("Text/HTML;;charset=x", Some("text/html")),
@@ -762,6 +771,33 @@ mod encodings {
             ),
             is("windows-1252", "header", "é")
         );
+    }
+
+    #[test]
+    fn utf_16_without_a_mark_is_told_by_its_xml_declaration() {
+        let page = "<?xml version='1.0' encoding='utf-16'?><html><title>Łódź</title></html>";
+        let little: Vec<u8> = page.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let big: Vec<u8> = page.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        for field in ["text/html", "application/xhtml+xml"] {
+            assert_eq!(of(field, &little), is("UTF-16LE", "meta", "Łódź"));
+            assert_eq!(of(field, &big), is("UTF-16BE", "meta", "Łódź"));
+        }
+    }
+
+    #[test]
+    fn labels_of_the_header_are_those_of_the_standard() {
+        for (label, charset) in [
+            ("latin1", "windows-1252"),
+            ("x-sjis", "Shift_JIS"),
+            ("gb2312", "GBK"),
+            ("ks_c_5601-1987", "EUC-KR"),
+            ("unicode-1-1-utf-8", "UTF-8"),
+            ("utf-16", "UTF-16LE"),
+            ("x-user-defined", "x-user-defined"),
+        ] {
+            let field = format!("text/plain; charset={label}");
+            assert_eq!(of(&field, b"a").0, charset, "{label}");
+        }
     }
 
     #[test]

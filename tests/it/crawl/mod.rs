@@ -1,5 +1,6 @@
 //! The crawl of one process, against local sites.
 
+mod answers;
 mod bounds;
 mod ending;
 mod hostile;
