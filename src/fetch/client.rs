@@ -16,7 +16,7 @@ use super::body::{self, Deadline, Wire};
 use super::cookies::{Cookies, VisitCookies};
 use super::decode::{self, Decoded};
 use super::dns::{Guarded, Lookup};
-use super::error::{self, FetchError};
+use super::error::{self, FetchError, Stage};
 use super::hosts::HostSettings;
 use super::idle::{IDLE_FOR, Places};
 use super::proxy::{self, Blame, Pass, Pool, ProxyReport, Routes, Upstream};
@@ -442,33 +442,30 @@ impl Fetcher {
             }
             Err(error) => error,
         };
-        let label = Arc::clone(pass.label());
         match &error {
             FetchError::Proxy { reason, .. } => pass.failed(reason),
             FetchError::Tunnel {
                 blame: Blame::Unclear,
-                reason,
                 ..
             } => {
                 let upstream = &self.inner.proxied[pass.index].0;
-                let own = match upstream.is_there().await {
-                    false => Some((pass, "it cannot be reached".to_owned())),
-                    true => pass.doubted().map(|pass| {
-                        let reason =
-                            format!("it reached none of several hosts, the last: {reason}");
-                        (pass, reason)
-                    }),
-                };
-                if let Some((pass, reason)) = own {
-                    pass.failed(&reason);
-                    return Err(FetchError::Proxy { label, reason });
+                if !upstream.is_there().await {
+                    return Err(fail(pass, "it cannot be reached".to_owned()));
                 }
+                return Err(doubt(pass, error));
+            }
+            // Silence and broken connections may be anybody's.
+            FetchError::Reset(_) | FetchError::ConnectTimeout(_) => return Err(doubt(pass, error)),
+            FetchError::IdleTimeout { stage, .. } | FetchError::TotalTimeout { stage, .. }
+                if *stage == Stage::Headers =>
+            {
+                return Err(doubt(pass, error));
             }
             FetchError::Tunnel { .. }
             | FetchError::Tls { .. }
+            | FetchError::IdleTimeout { .. }
             | FetchError::Incomplete(_)
             | FetchError::Malformed(_) => pass.reached(0),
-            // Silence and broken connections may be anybody's.
             _ => {}
         }
         Err(error)
@@ -507,6 +504,24 @@ impl Fetcher {
             }
             second = true;
         }
+    }
+}
+
+/// Counts a failure of the proxy.
+fn fail(pass: Pass, reason: String) -> FetchError {
+    let label = Arc::clone(pass.label());
+    pass.failed(&reason);
+    FetchError::Proxy { label, reason }
+}
+
+/// Counts a host that was not reached, perhaps by the proxy's fault: one of several in a row is.
+fn doubt(pass: Pass, error: FetchError) -> FetchError {
+    match pass.doubted() {
+        Some(pass) => fail(
+            pass,
+            format!("it reached none of several hosts; of the last: {error}"),
+        ),
+        None => error,
     }
 }
 

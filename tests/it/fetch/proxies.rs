@@ -207,6 +207,34 @@ async fn the_environment_s_proxy_is_used_under_its_own_label() {
 }
 
 #[tokio::test]
+async fn a_proxy_that_says_nothing_to_several_hosts_has_failed_and_not_they() {
+    let proxy = RawListener::start(|_| (Vec::new(), Then::Hang)).await;
+    let fetcher = fetcher(FetchSettings {
+        connect_timeout: Duration::from_millis(50),
+        idle_timeout: Duration::from_millis(50),
+        ..through(&format!("http://{}", proxy.address()))
+    });
+    let mut classes = Vec::new();
+    for host in [1, 1, 1, 1, 1, 1, 2, 3, 4, 5, 6] {
+        let url = PageUrl::parse(&format!("http://h{host}.test/")).unwrap();
+        let error = fetcher
+            .fetch(&url, &FetchOptions::default())
+            .await
+            .unwrap_err();
+        classes.push((error.class(), error.is_host_level()));
+    }
+    // One host alone may be silent by itself, however often it is asked.
+    assert!(
+        classes[..9]
+            .iter()
+            .all(|class| *class == ("idle_timeout", true)),
+        "{classes:?}"
+    );
+    assert_eq!(classes[9..], [("proxy", false); 2]);
+    assert_eq!(proxy.requests().len(), 10);
+}
+
+#[tokio::test]
 async fn the_proxies_of_the_environment_are_told_of_under_one_label() {
     let environment = ProxyEnvironment {
         http: Some("http://127.0.0.1:9".to_owned()),
