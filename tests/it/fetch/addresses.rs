@@ -329,3 +329,21 @@ async fn a_redirect_to_itself_in_a_private_spelling_is_not_followed() {
     // A result like any other: its target is a task of its own, and judged as one.
     assert_eq!((found.status, found.hops), (302, 0));
 }
+
+#[tokio::test]
+async fn that_there_is_no_such_name_is_kept_for_a_while_too() {
+    let names = Nameserver::start(&[("empty.test", "")]).await;
+    let settings = FetchSettings {
+        resolver: Resolver::At(names.address()),
+        ..settings()
+    };
+    let fetcher = fetcher(settings);
+    for (host, asked) in [("nowhere.test", 1), ("empty.test", 2)] {
+        for _ in 0..3 {
+            let url = PageUrl::parse(&format!("http://{host}/")).unwrap();
+            let fetched = fetcher.fetch(&url, &FetchOptions::default()).await;
+            assert_eq!(fetched.unwrap_err().class(), "dns");
+        }
+        assert_eq!(names.questions(), asked, "{host}");
+    }
+}
