@@ -38,6 +38,10 @@ async fn a_proxy_that_is_gone_for_a_while_costs_neither_pages_nor_hosts_anything
         proxy
     });
     setup.crawl(&db, &[site.url("/")]).await;
+    assert!(
+        repair.is_finished(),
+        "the crawl gave up before the proxy was back"
+    );
     drop(repair.await.unwrap());
     assert_eq!(site.targets().len(), 4, "robots.txt and three pages");
     assert_eq!(
