@@ -14,7 +14,9 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::{CrawlSettings, address::Queues, licence::Licence, rate::Turns, tally::Tally};
+use super::{
+    CrawlSettings, address::Queues, guests::Guests, licence::Licence, rate::Turns, tally::Tally,
+};
 use crate::{
     canon::{HostKey, PageUrl},
     clock::Boottime,
@@ -40,6 +42,8 @@ pub(super) struct Context {
     pub(super) turns: Option<Turns>,
     /// Who waits for an address, where the crawl keeps a delay for each.
     pub(super) queues: Queues,
+    /// Which hosts were asked for the robots.txt of others.
+    pub(super) guests: Guests,
     /// Processes in the crawl, as far as is known.
     pub(super) workers: AtomicUsize,
     pub(super) licence: Arc<Licence>,
@@ -109,6 +113,7 @@ impl Context {
             heard: Notify::new(),
             news: Notify::new(),
             queues: Queues::default(),
+            guests: Guests::default(),
             hungry: Notify::new(),
             uncommitted: AtomicUsize::new(0),
             parsers: Arc::new(Semaphore::new(cores)),

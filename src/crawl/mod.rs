@@ -22,6 +22,7 @@ mod commit;
 mod context;
 mod dispatch;
 mod ending;
+mod guests;
 mod identity;
 mod letting_go;
 mod licence;

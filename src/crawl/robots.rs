@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use url::Url;
+
 use super::{
     address::{Leave, Refusal},
     context::Context,
@@ -36,7 +38,7 @@ pub(super) enum RobotsNews {
 enum Asked {
     /// None was made.
     Nothing,
-    /// A redirect led to an address that others ask: nothing is known, and the host rests. With the end of the last request.
+    /// A redirect led to an address or a host that others ask: nothing is known, and the host rests. With the end of the last request.
     InVain(Boottime),
     Answer(Box<RobotsFetch>),
 }
@@ -73,8 +75,8 @@ pub(super) async fn ask(
 }
 
 /// Asks, over as many redirects as there are. Each is a request under the ceiling, the rate and the address's delay like any other, with two
-/// differences: it takes its turn in the rate afterwards, since the claim may not last until then; and a host that a redirect leads to is not
-/// asked for its own hold, which is another's for minutes at a time.
+/// differences: it takes its turn in the rate afterwards, since the claim may not last until then; and the hold of a host that a redirect leads
+/// to is not asked for (`guests`).
 async fn requests(
     cx: &Arc<Context>,
     host: HostId,
@@ -110,6 +112,11 @@ async fn requests(
             }
             RobotsHop::On(next) => hops = *next,
         }
+        if let Err(wait) = as_guest(cx, key, hops.url()).await {
+            leave.end(cx, hops.ended()).await?;
+            rest_for_its_address(cx, host, wait).await?;
+            return Ok(Asked::InVain(hops.ended()));
+        }
         leave = match leave.pass_on(cx, hops.url(), hops.ended()).await {
             Ok(leave) => leave,
             Err(Refusal::Busy(wait)) => {
@@ -122,6 +129,19 @@ async fn requests(
             turns.owe();
         }
     }
+}
+
+/// Waits until a host may be asked that a redirect leads to, where it is another one; or says how long that would take, where it is long.
+async fn as_guest(cx: &Context, key: &HostKey, url: &Url) -> Result<(), Duration> {
+    let delay = cx.frontier.settings().delay;
+    let authority = url.origin().ascii_serialization();
+    if authority == key.robots_url().origin().ascii_serialization() {
+        return Ok(());
+    }
+    let now = Boottime::now();
+    let at = cx.guests.turn(&authority, delay, now)?;
+    tokio::time::sleep(at - now).await;
+    Ok(())
 }
 
 async fn store(

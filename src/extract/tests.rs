@@ -419,8 +419,7 @@ mod wishes_of_the_page {
             let found = read(&[("x-robots-tag", field)], "<a href=/b>");
             assert_eq!(found.nofollow, nofollow, "{field}");
         }
-        let found =
-            html("<meta name=robots content='max-image-preview: none; noarchive'>".to_owned());
+        let found = html("<meta name=robots content='max-image-preview: none; noarchive'>");
         assert!(!found.nofollow && found.signals.noarchive && !found.signals.noindex);
     }
 
@@ -454,10 +453,10 @@ mod wishes_of_the_page {
         let rel = found.links[0].rel;
         assert!(rel.ugc && rel.sponsored && !rel.nofollow);
 
-        let none = html("<meta name=robots content='none'>".to_owned());
+        let none = html("<meta name=robots content='none'>");
         assert!(none.signals.noindex && none.nofollow && !none.signals.noarchive);
-        assert_eq!(html("<a href=/>".to_owned()).signals, Signals::default());
-        let meta = html("<meta name=tdm-reservation content=1>".to_owned());
+        assert_eq!(html("<a href=/>").signals, Signals::default());
+        let meta = html("<meta name=tdm-reservation content=1>");
         assert_eq!(meta.signals.tdm_reservation.as_deref(), Some("1"));
     }
 

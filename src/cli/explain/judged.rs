@@ -119,8 +119,10 @@ pub(super) async fn robots(
     let body = value_of(&stored, "body").map(unhex);
     let counts = value_of(&stored, "counts") == Some("t");
     let status = value_of(&stored, "http_status").and_then(|status| status.parse().ok());
-    stored.retain(|(name, value)| {
-        !matches!(name.as_str(), "body" | "counts") && !(name == "hops" && value == "0")
+    stored.retain(|(name, value)| match name.as_str() {
+        "body" | "counts" => false,
+        "hops" => value != "0",
+        _ => true,
     });
     let mut facts = Vec::new();
     let mut say = |name: &str, value: String| facts.push((name.to_owned(), value));

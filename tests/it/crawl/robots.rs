@@ -271,6 +271,27 @@ async fn a_redirect_of_robots_takes_a_turn_in_the_rate_and_keeps_the_delay_of_it
     assert!(page.started - hop.ended.unwrap() >= delay);
 }
 
+#[tokio::test]
+async fn a_host_that_redirects_lead_to_is_asked_by_one_at_a_time() {
+    let elsewhere = Site::builder().page("/rules", "").start().await;
+    let host = || {
+        Site::builder()
+            .redirect("/robots.txt", 301, elsewhere.url("/rules"))
+            .page("/", "")
+            .start()
+    };
+    let (one, two, three) = tokio::join!(host(), host(), host());
+    let mut setup = Setup::quick();
+    setup.frontier.delay = Duration::from_millis(250);
+    let seeds = [one.url("/"), two.url("/"), three.url("/")];
+    setup.crawl(&TestDb::new().await, &seeds).await;
+    let requests = elsewhere.requests();
+    assert_eq!(requests.len(), 3);
+    for pair in requests.windows(2) {
+        assert!(pair[1].started - pair[0].started >= Duration::from_millis(240));
+    }
+}
+
 /// L07 and L16 of the field cases, and what is stored of them.
 #[tokio::test]
 async fn what_pages_ask_of_robots_is_obeyed_and_stored() {

@@ -264,6 +264,7 @@ pub(super) async fn finish(
         .bind(column(batch, |visit| {
             visit.page.as_ref().and_then(|page| page.reading)
         }))
+        .bind(text(|page| page.signals.clone()))
         .fetch_all(db)
         .await
 }
