@@ -128,7 +128,7 @@ pub struct FetchFlags {
     /// Header of each request to all hosts, as 'Name: value'; repeatable
     ///
     /// A value may be env:NAME or file:/path. Takes the place of what the file has. Logins and cookies belong to a host: see
-    /// [[hosts]] in config/default.toml. Key fetch.headers, default none.
+    /// `[[hosts]]` in config/default.toml. Key fetch.headers, default none.
     #[arg(
         long = "header",
         value_name = "HEADER",
