@@ -104,7 +104,7 @@ pub struct CrawlFlags {
 pub struct FetchFlags {
     /// Proxy for all requests
     ///
-    /// An http, https, socks5 or socks5h URL, label=URL, or a label of [proxies] in the file; several take turns, if it
+    /// An http, https, socks5 or socks5h URL, label=URL, or a label of `[proxies]` in the file; several take turns, if it
     /// is given several times; direct asks none. With a password in it, the file or PGCRAWL_FETCH_PROXY is the better
     /// place: flags can be seen by other users of the machine. Behind a proxy that looks names up only addresses written
     /// into a URL can be judged as private. Key fetch.proxy, default none.
