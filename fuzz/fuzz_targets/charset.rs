@@ -39,12 +39,18 @@ fuzz_target!(|data: &[u8]| {
         CharsetFrom::Header => assert!(!line.is_empty()),
         CharsetFrom::Meta => {
             let wide = encoding == encoding_rs::UTF_16LE || encoding == encoding_rs::UTF_16BE;
-            assert!(!wide || body[..2].contains(&0), "what is read as ASCII is not UTF-16");
+            assert!(
+                !wide || body[..2].contains(&0),
+                "what is read as ASCII is not UTF-16"
+            );
         }
         CharsetFrom::Detected => assert!(!body.is_ascii()),
         CharsetFrom::Default => assert!(body.is_ascii() && text.as_bytes() == body),
     }
     for told in [&found.title, &found.description, &found.h1, &found.lang] {
-        assert!(told.as_ref().is_none_or(|text| !text.contains('\0') && text.chars().count() <= 2_000));
+        assert!(
+            told.as_ref()
+                .is_none_or(|text| !text.contains('\0') && text.chars().count() <= 2_000)
+        );
     }
 });

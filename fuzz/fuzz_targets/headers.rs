@@ -53,12 +53,20 @@ fuzz_target!(|data: &[u8]| {
         assert!(!target.is_empty());
         let joined = page.join(&target);
         let itself = fuzz::to_itself(&page, status, &headers);
-        assert!(itself.is_none_or(|next| Ok(next.digest()) == joined.map(|url| url.digest()) && next.digest() == page.digest()));
+        let target = joined.ok().map(|url| url.digest());
+        assert!(
+            itself
+                .is_none_or(|next| Some(next.digest()) == target && next.digest() == page.digest())
+        );
     }
     if let Some(cookie) = fuzz::cookie(&headers) {
         assert!(cookie.len() <= 50 * 4098 && cookie.is_sensitive());
     }
-    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let text = |name| {
+        headers
+            .get(name)
+            .and_then(|value: &HeaderValue| value.to_str().ok())
+    };
     Validators::stored(page.as_str(), text("etag"), text("last-modified"));
 
     let (body, coding, truncated) = fuzz::decoded(&headers, wire.clone(), CAP);
@@ -92,7 +100,14 @@ fuzz_target!(|data: &[u8]| {
     let read = extract::extract(&input, &mut HrefCache::new(64));
     assert!(read.links.len() <= extract::MAX_LINKS);
     let row = PageRow::answered(&answer, Some(read), true);
-    for value in [&row.redirect_to, &row.content_type, &row.etag, &row.title, &row.canonical_url, &row.headers] {
+    for value in [
+        &row.redirect_to,
+        &row.content_type,
+        &row.etag,
+        &row.title,
+        &row.canonical_url,
+        &row.headers,
+    ] {
         assert!(value.as_ref().is_none_or(|text| !text.contains('\0')));
     }
     assert!(row.etag.is_none_or(|text| text.chars().count() <= 4_000));
