@@ -21,8 +21,15 @@ const POLL: Duration = Duration::from_millis(20);
 /// A held lock; dropping it gives it up.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    /// Closing it gives up the lock.
-    _file: File,
+    file: File,
+}
+
+impl Drop for Lock {
+    /// By a word, and not only by closing the file: a program that this process is starting has a copy of it until it runs, and would
+    /// hold the lock for that long.
+    fn drop(&mut self) {
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
 }
 
 impl Lock {
@@ -37,7 +44,7 @@ impl Lock {
                 tracing::info!(lock = %path.display(), "waiting for another pgcrawl that starts or stops the database server");
             }
         }
-        Ok(Self { _file: file })
+        Ok(Self { file })
     }
 
     /// Takes the lock for ourselves alone, or says that somebody has it.
@@ -48,7 +55,7 @@ impl Lock {
         let file = open(path, user)?;
         Ok(
             try_lock(&file, path, FlockOperation::NonBlockingLockExclusive)?
-                .then_some(Self { _file: file }),
+                .then_some(Self { file }),
         )
     }
 
@@ -58,7 +65,7 @@ impl Lock {
         while !try_lock(&file, path, FlockOperation::NonBlockingLockShared)? {
             tokio::time::sleep(POLL).await;
         }
-        Ok(Self { _file: file })
+        Ok(Self { file })
     }
 }
 
@@ -87,5 +94,24 @@ fn try_lock(file: &File, path: &Path, operation: FlockOperation) -> Result<bool,
             Err(Errno::INTR) => {}
             Err(error) => return Err(EmbeddedError::io("locking", path)(error.into())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_lock_that_is_given_up_is_free_though_a_child_has_a_copy_of_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("use.lock");
+        let user = ServerUser::choose(folder.path(), &folder.path().join("data")).unwrap();
+        let shared = Lock::shared(&path, &user).await.unwrap();
+        // What fork makes of every open file.
+        let copy = shared.file.try_clone().unwrap();
+        assert!(Lock::try_exclusive(&path, &user).unwrap().is_none());
+        drop(shared);
+        assert!(Lock::try_exclusive(&path, &user).unwrap().is_some());
+        drop(copy);
     }
 }
