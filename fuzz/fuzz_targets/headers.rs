@@ -59,8 +59,8 @@ fuzz_target!(|data: &[u8]| {
                 .is_none_or(|next| Some(next.digest()) == target && next.digest() == page.digest())
         );
     }
-    if let Some(cookie) = fuzz::cookie(&headers) {
-        assert!(cookie.len() <= 50 * 4098 && cookie.is_sensitive());
+    if let Some(cookie) = fuzz::cookie(&page, &headers) {
+        assert!(cookie.len() <= 16 * 1024 && cookie.is_sensitive());
     }
     let text = |name| {
         headers

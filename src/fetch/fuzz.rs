@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use http::HeaderMap;
 
+use super::cookies::{Cookies, Jars, KeepCookies, VisitCookies};
 use super::decode;
-use super::redirect::{self, Jar};
+use super::redirect;
 use crate::canon::PageUrl;
 use crate::exchange::{Coding, Truncated};
 
@@ -26,9 +27,9 @@ pub fn to_itself(page: &PageUrl, status: u16, headers: &HeaderMap) -> Option<Pag
     redirect::to_itself(page, page, status, headers)
 }
 
-/// The `Cookie` of a second request.
-pub fn cookie(headers: &HeaderMap) -> Option<http::HeaderValue> {
-    let mut jar = Jar::default();
-    jar.take(headers);
-    jar.header()
+/// The `Cookie` of a second request of a visit.
+pub fn cookie(page: &PageUrl, headers: &HeaderMap) -> Option<http::HeaderValue> {
+    let mut cookies = VisitCookies::new(&Cookies::new(&[], Jars::default()));
+    cookies.take(page.as_url(), headers, KeepCookies::Off);
+    cookies.header(page.as_url(), None)
 }

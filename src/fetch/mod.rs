@@ -34,7 +34,8 @@ mod cookies;
 mod decode;
 mod dns;
 mod error;
-#[cfg(fuzzing)]
+// In tests too, so that it is compiled where nobody fuzzes.
+#[cfg(any(fuzzing, test))]
 #[doc(hidden)]
 pub mod fuzz;
 mod hosts;
