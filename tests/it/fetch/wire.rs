@@ -374,21 +374,33 @@ async fn a_304_that_nobody_asked_for_is_an_error_of_its_own() {
     assert!(!error.is_host_level());
 }
 
+/// A field that has one value is believed where all lines say the same (Fetch standard, "extract header list values").
 #[tokio::test]
-async fn of_two_locations_the_first_counts_and_of_two_types_the_last() {
+async fn two_locations_count_if_they_are_equal_and_neither_does_if_they_differ() {
     let raw = raw_listener(&[
         (
-            "/moved",
-            b"HTTP/1.1 302 Found\r\nlocation: /one\r\nlocation: /two\r\ncontent-length: 0\r\n\r\n",
+            "/equal",
+            b"HTTP/1.1 302 Found\r\nlocation: /one\r\nlocation: /one\r\ncontent-length: 0\r\n\r\n",
         ),
         (
-            "/types",
-            b"HTTP/1.1 200 OK\r\ncontent-type: image/png\r\ncontent-type: text/html\r\ncontent-length: 4\r\n\r\npage",
+            "/differing",
+            b"HTTP/1.1 302 Found\r\nlocation: /one\r\nlocation: /two\r\ncontent-length: 0\r\n\r\n",
         ),
     ])
     .await;
-    let moved = fetch(&raw.url("/moved")).await.unwrap();
-    assert_eq!(moved.redirect_target().as_deref(), Some("/one"));
+    let equal = fetch(&raw.url("/equal")).await.unwrap();
+    assert_eq!(equal.redirect_target().as_deref(), Some("/one"));
+    let differing = fetch(&raw.url("/differing")).await.unwrap();
+    assert_eq!((differing.status, differing.redirect_target()), (302, None));
+}
+
+#[tokio::test]
+async fn of_two_content_types_the_last_counts() {
+    let raw = raw_listener(&[(
+        "/types",
+        b"HTTP/1.1 200 OK\r\ncontent-type: image/png\r\ncontent-type: text/html\r\ncontent-length: 4\r\n\r\npage",
+    )])
+    .await;
     let options = FetchOptions {
         wanted: pgcrawl::extract::is_wanted,
         ..FetchOptions::default()
