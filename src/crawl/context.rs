@@ -131,19 +131,18 @@ impl Context {
         permit
     }
 
-    /// Leave for each further request of a visit: its flight goes on, and it takes a turn in the crawl's rate.
+    /// Leave for each further request of a visit: its flight goes on, and it takes its turn in the crawl's rate afterwards. At a low rate the
+    /// turns before it may last longer than a visit, which would then fail each time.
     pub(super) fn hop_leave(self: &Arc<Self>) -> HopLeave {
         if self.turns.is_none() {
             return HopLeave::default();
         }
         let cx = Arc::clone(self);
         HopLeave::new(move || {
-            let cx = Arc::clone(&cx);
-            async move {
-                if let Some(turns) = &cx.turns {
-                    turns.next().await;
-                }
+            if let Some(turns) = &cx.turns {
+                turns.owe();
             }
+            std::future::ready(())
         })
     }
 

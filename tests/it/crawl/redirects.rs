@@ -1,12 +1,14 @@
 //! Redirects are results; their targets are tasks.
 
+use std::time::Duration;
+
 use axum::{http::header, response::IntoResponse as _};
 use pgcrawl::scope::ScopeKind;
 
 use crate::support::{
     crawl::{Setup, broken_invariants, column, number},
     db::TestDb,
-    site::Site,
+    site::{Site, SiteBuilder},
 };
 
 /// H02 of the field cases: robots.txt of the same host, robots.txt of another, another host altogether.
@@ -472,14 +474,14 @@ async fn a_login_stays_with_its_host_when_a_page_redirects_elsewhere() {
     }
 }
 
-#[tokio::test]
-async fn a_hop_inside_a_visit_takes_its_turn_in_the_crawl_s_rate() {
+/// A page that redirects to itself this often, with a new cookie each time, and then links to `/after`.
+fn hopping(hops: u32) -> SiteBuilder {
     let counted = std::sync::atomic::AtomicU32::new(0);
-    let site = Site::builder()
+    Site::builder()
         .answer("/", move |_| {
             let n = counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            if n == 4 {
-                return "there".into_response();
+            if n == hops {
+                return axum::response::Html("<a href=/after>x</a>").into_response();
             }
             let headers = [
                 (header::LOCATION, "/".to_owned()),
@@ -487,18 +489,40 @@ async fn a_hop_inside_a_visit_takes_its_turn_in_the_crawl_s_rate() {
             ];
             (axum::http::StatusCode::FOUND, headers).into_response()
         })
-        .start()
-        .await;
+        .page("/after", "")
+}
+
+#[tokio::test]
+async fn hops_inside_a_visit_take_their_turns_in_the_crawl_s_rate_afterwards() {
+    let site = hopping(4).start().await;
     let db = TestDb::new().await;
     let mut setup = Setup::quick();
     setup.crawl.rate = Some(5.0);
     setup.crawl(&db, &[site.url("/")]).await;
-    let mut pages = site.requests();
-    pages.retain(|request| request.target == "/");
-    assert_eq!(pages.len(), 5);
-    // Five requests are four gaps of 200 ms; one may come early.
-    let took = pages[4].started - pages[0].started;
-    assert!(took >= std::time::Duration::from_millis(600), "{took:?}");
+    let of = |target| {
+        let mut all = site.requests();
+        all.retain(|request| request.target == target);
+        all
+    };
+    let (pages, after) = (of("/"), of("/after"));
+    assert_eq!((pages.len(), after.len()), (5, 1));
+    // From the first to the sixth request are five gaps of 200 ms; one may come early.
+    let took = after[0].started - pages[0].started;
+    assert!(took >= Duration::from_millis(800), "{took:?}");
+}
+
+#[tokio::test]
+async fn a_low_rate_of_the_crawl_costs_no_visit_its_hops() {
+    let site = hopping(2).start().await;
+    let db = TestDb::new().await;
+    let mut setup = Setup::quick();
+    setup.frontier.obey_robots = false;
+    setup.crawl.rate = Some(1.0);
+    setup.crawl.visit_budget = Duration::from_millis(800);
+    setup.crawl.max_pages = Some(1);
+    setup.crawl(&db, &[site.url("/")]).await;
+    let sql = "select t.status, t.attempts, p.hops from tasks t join pages p on p.task_id = t.id";
+    assert_eq!(column(&db.pool, sql).await, ["done,1,2"]);
 }
 
 /// U14, U17 and U18 of the field cases, as far as the request line.
