@@ -13,6 +13,7 @@ use quick_cache::{Weighter, sync::Cache};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
+use url::Url;
 
 use super::{
     CrawlSettings, address::Queues, guests::Guests, licence::Licence, rate::Turns, tally::Tally,
@@ -206,19 +207,21 @@ impl Context {
         }
     }
 
-    /// Fingerprint of what the reading of a page depends on here and now: the program, the crawl's settings, and the rules of its scope. The same
-    /// on all machines, and after a restart.
-    pub(super) fn reading(&self) -> i32 {
-        let mut hash = Sha256::new();
-        for part in [
+    /// Fingerprint of what the reading of a page depends on here and now: the program, those of the settings that decide what is read of a page
+    /// and which links are taken, the scope with its rules, and as whom its host sees us. The same after a restart, and on all machines that
+    /// say the same to the host.
+    pub(super) fn reading(&self, url: &Url) -> i32 {
+        let said = format!(
+            "extract {} canon {} scope {} robots {} {:?} body {} guise {}",
             extract::VERSION,
             crate::canon::VERSION,
-            self.frontier.settings().version,
-            self.rules.last.load(Ordering::Acquire),
-        ] {
-            hash.update(part.to_be_bytes());
-        }
-        let hash = hash.finalize();
+            self.rules.state(),
+            self.frontier.settings().obey_robots,
+            self.settings.robots_token,
+            self.fetcher.settings().max_body_bytes,
+            self.fetcher.guise(url),
+        );
+        let hash = Sha256::digest(said);
         i32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]])
     }
 
@@ -271,6 +274,13 @@ impl ScopeRules {
             self.last.store(last.id, Ordering::Release);
             self.insert(&rules);
         }
+    }
+
+    /// What its judgement depends on beside the URL. Whoever judges later knows these rules at least.
+    fn state(&self) -> String {
+        let last = self.last.load(Ordering::Acquire);
+        let scope = self.scope.read().unwrap_or_else(PoisonError::into_inner);
+        format!("{} {:?} {last}", scope.kind(), scope.limits())
     }
 
     fn insert(&self, rules: &[ScopeRule]) {

@@ -39,13 +39,13 @@ pub(super) async fn read(
     usage: Option<String>,
 ) -> Read {
     if exchange.status == 304 {
-        return unmodified(&exchange);
+        return unmodified(&exchange, usage.as_deref());
     }
     if exchange.is_redirect() {
         return redirect(cx, task, &url, &exchange).await;
     }
     // Before the links are judged: whoever learns of a rule meanwhile reads the page anew.
-    let reading = cx.reading();
+    let reading = cx.reading(url.as_url());
     let base = base_of(&url, &exchange);
     let (token, keep_body) = (cx.settings.robots_token.clone(), cx.settings.keep_bodies);
     let large = exchange.body.len() > INLINE_BYTES;

@@ -2,13 +2,15 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use url::Url;
+
 use super::{
     Until,
     context::Context,
     stock::{Arrival, Rules, Stocked},
 };
 use crate::{
-    canon::HostKey,
+    canon::{HostKey, PageUrl},
     fetch::Validators,
     frontier::{Appetite, ClaimedHost, FrontierError, HostId, TaskId, WorkerId},
     robots::Robots,
@@ -108,24 +110,27 @@ async fn validators(
     cx: &Context,
     hosts: &[(ClaimedHost, HostKey)],
 ) -> Result<HashMap<i64, Validators>, FrontierError> {
-    let again: HashMap<i64, &str> = hosts
+    let again: HashMap<i64, Url> = hosts
         .iter()
         .filter(|(host, _)| host.given_up.is_none())
         .flat_map(|(host, _)| &host.tasks)
         .filter(|task| task.claim_version > 1)
-        .map(|task| (task.id.0, task.url.as_str()))
+        .filter_map(|task| Some((task.id.0, PageUrl::parse(&task.url).ok()?.as_url().clone())))
         .collect();
-    let tasks: Vec<TaskId> = again.keys().map(|id| TaskId(*id)).collect();
+    let tasks: Vec<(TaskId, i32)> = again
+        .iter()
+        .map(|(id, url)| (TaskId(*id), cx.reading(url)))
+        .collect();
     let stored = cx
         .frontier
-        .validators_of(&tasks, cx.reading(), cx.settings.keep_bodies)
+        .validators_of(&tasks, cx.settings.keep_bodies)
         .await?;
     Ok(stored
         .into_iter()
         .filter_map(|stored| {
             let url = match &stored.final_url {
-                Some(url) => url,
-                None => *again.get(&stored.task.0)?,
+                Some(url) => url.as_str(),
+                None => again.get(&stored.task.0)?.as_str(),
             };
             let (etag, date) = (stored.etag.as_deref(), stored.last_modified.as_deref());
             Some((stored.task.0, Validators::stored(url, etag, date)?))

@@ -13,10 +13,11 @@ use url::Url;
 
 use super::address::{self, PrivateGuard};
 use super::body::{self, Deadline, Wire};
-use super::cookies::{Cookies, VisitCookies};
+use super::cookies::{Cookies, KeepCookies, VisitCookies};
 use super::decode::{self, Decoded};
 use super::dns::{Guarded, Lookup};
 use super::error::{self, FetchError, Stage};
+use super::guise::Guise;
 use super::hosts::HostSettings;
 use super::idle::{IDLE_FOR, Places};
 use super::proxy::{self, Blame, Pass, Pool, ProxyReport, Routes, Upstream};
@@ -205,6 +206,35 @@ impl Fetcher {
     /// The settings it was built from.
     pub fn settings(&self) -> &FetchSettings {
         &self.inner.settings
+    }
+
+    /// Fingerprint of what is said of ourselves to the host of this URL, by the operator: the headers, a login, cookies, and whether hosts keep
+    /// cookies with us or are shown a certificate. An answer that was had as somebody else may be another one.
+    ///
+    /// It stands in the database, where no secret may be: 16 bits do not tell which of many secrets it was made of, and miss one change
+    /// of 65,536.
+    pub fn guise(&self, url: &Url) -> u16 {
+        let settings = &self.inner.settings;
+        let entry = settings.hosts.of(url);
+        let said = settings.hosts.said_to(url);
+        let cookie = said.and_then(HostSettings::cookie);
+        let keep = entry.and_then(|entry| entry.cookies);
+        Guise::default()
+            .text("user-agent", settings.user_agent.as_bytes())
+            .text("accept", settings.accept.as_bytes())
+            .text(
+                "from",
+                settings.from.as_deref().unwrap_or_default().as_bytes(),
+            )
+            .headers(&settings.headers)
+            .said(said)
+            .header(
+                "cookie",
+                self.inner.cookies.of_operator(url, cookie).as_ref(),
+            )
+            .flag(keep.unwrap_or(settings.keep_cookies) == KeepCookies::Host)
+            .flag(settings.client_cert.is_some())
+            .cut()
     }
 
     /// How long every proxy rests that may take a request for this URL; none if one is fit, and

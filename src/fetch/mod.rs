@@ -38,6 +38,7 @@ mod error;
 #[cfg(any(fuzzing, test))]
 #[doc(hidden)]
 pub mod fuzz;
+mod guise;
 mod hosts;
 mod idle;
 mod own_headers;

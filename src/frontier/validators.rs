@@ -19,23 +19,30 @@ pub struct StoredValidators {
 }
 
 impl Frontier {
-    /// What is stored of tasks whose pages are whole and were read as they would be read now: by `reading`, and with a body, if the crawl
-    /// keeps bodies. Ask for tasks that were claimed before only: the others have none.
+    /// What is stored of tasks whose pages are whole and were read as they would be read now: each under the fingerprint that is given with
+    /// it (`pages.reading`), and with a body, if the crawl keeps bodies. Ask for tasks that were claimed before only: the others have none.
     pub async fn validators_of(
         &self,
-        tasks: &[TaskId],
-        reading: i32,
+        tasks: &[(TaskId, i32)],
         keep_bodies: bool,
     ) -> Result<Vec<StoredValidators>> {
         if tasks.is_empty() {
             return Ok(Vec::new());
         }
-        let ids: Vec<i64> = tasks.iter().map(|task| task.0).collect();
-        let ids = &ids;
+        let (ids, readings): (Vec<i64>, Vec<i32>) = tasks
+            .iter()
+            .map(|(task, reading)| (task.0, *reading))
+            .unzip();
+        let (ids, readings) = (&ids, &readings);
         let rows = run!(self, "validators", async |db| {
-            sqlx::query_file!("src/frontier/sql/validators.sql", ids, reading, keep_bodies)
-                .fetch_all(db)
-                .await
+            sqlx::query_file!(
+                "src/frontier/sql/validators.sql",
+                ids,
+                readings,
+                keep_bodies
+            )
+            .fetch_all(db)
+            .await
         })?;
         Ok(rows
             .into_iter()

@@ -177,6 +177,11 @@ impl Scope {
                 .any_of_url(self.kind, url, |hash| self.rules.contains(&hash))
     }
 
+    /// Its limits against endless URL spaces.
+    pub fn limits(&self) -> &TrapLimits {
+        &self.limits
+    }
+
     /// What its rules speak of.
     pub fn kind(&self) -> ScopeKind {
         self.kind

@@ -143,6 +143,15 @@ impl Cookies {
         }
     }
 
+    /// The `Cookie` header that the operator alone makes of a request, whatever hosts keep with us.
+    pub(super) fn of_operator(&self, url: &Url, said: Option<&HeaderValue>) -> Option<HeaderValue> {
+        let imported = Cookies {
+            imported: Arc::clone(&self.imported),
+            kept: Jars::default(),
+        };
+        VisitCookies::new(&imported).header(url, said)
+    }
+
     fn take(&self, url: &Url, headers: &HeaderMap, now: Seconds) {
         let Some((host, _)) = host(url) else {
             return;

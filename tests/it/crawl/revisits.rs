@@ -2,9 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use pgcrawl::fetch::{CookieFile, HostRules, HostSettings, KeepCookies, Login};
+use pgcrawl::scope::ScopeKind;
 
 use crate::support::{
     crawl::{Setup, broken_invariants, column, number, urls},
@@ -294,4 +297,153 @@ async fn a_304_that_nobody_asked_for_is_an_error_and_no_page() {
         ["failed,unasked_304,unasked_304,t"]
     );
     assert_eq!(site.count("/"), 4);
+}
+
+/// A change of a crawl's settings.
+type Change = fn(&mut Setup, &Site);
+
+/// How often the page was confirmed in two visits after a change.
+async fn confirmed_after(change: Change) -> usize {
+    let confirmed = Confirmed::default();
+    let site = site(&confirmed, Some("\"1\"")).start().await;
+    let db = TestDb::new().await;
+    let mut setup = Setup::quick();
+    setup.crawl(&db, &[site.url("/")]).await;
+    change(&mut setup, &site);
+    let version = setup.frontier.version;
+    let settle = format!("update crawl set settings_version = {version}");
+    sqlx::query(sqlx::AssertSqlSafe(settle))
+        .execute(&db.pool)
+        .await
+        .unwrap();
+    again(&setup, &db).await;
+    again(&setup, &db).await;
+    confirmed.count()
+}
+
+fn entry(site: &Site) -> HostSettings {
+    HostSettings {
+        hosts: vec![site.url("").parse().unwrap()],
+        ..HostSettings::default()
+    }
+}
+
+#[tokio::test]
+async fn a_page_is_had_in_full_once_where_it_is_asked_for_as_somebody_else() {
+    let changes: [(&str, Change); 8] = [
+        ("a login", |setup, site| {
+            setup.fetch.hosts = HostRules::new(vec![HostSettings {
+                login: Some(Login::Bearer("sesame".into())),
+                ..entry(site)
+            }]);
+        }),
+        ("a header for the host", |setup, site| {
+            let mut entry = entry(site);
+            entry.headers.insert("x-api-key", "sesame".parse().unwrap());
+            setup.fetch.hosts = HostRules::new(vec![entry]);
+        }),
+        ("a cookie for the host", |setup, site| {
+            let mut entry = entry(site);
+            entry.headers.insert("cookie", "id=sesame".parse().unwrap());
+            setup.fetch.hosts = HostRules::new(vec![entry]);
+        }),
+        ("cookies that the host may keep", |setup, site| {
+            setup.fetch.hosts = HostRules::new(vec![HostSettings {
+                cookies: Some(KeepCookies::Host),
+                ..entry(site)
+            }]);
+        }),
+        ("cookies of a file", |setup, _| {
+            let file = CookieFile::read("127.0.0.1\tFALSE\t/\tFALSE\t0\tid\tsesame\n", 0);
+            assert_eq!(file.cookies.len(), 1);
+            setup.fetch.cookies = file.cookies.into();
+        }),
+        ("cookies that all may keep", |setup, _| {
+            setup.fetch.keep_cookies = KeepCookies::Host;
+        }),
+        ("a header", |setup, _| {
+            let languages = "de".parse().unwrap();
+            setup.fetch.headers.insert("accept-language", languages);
+        }),
+        ("a name", |setup, _| {
+            setup.fetch.user_agent = "another/1".to_owned();
+        }),
+    ];
+    for (what, change) in changes {
+        assert_eq!(confirmed_after(change).await, 1, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_is_had_in_full_once_where_it_would_be_read_otherwise() {
+    let changes: [(&str, Change); 5] = [
+        ("a depth", |setup, _| setup.traps.max_depth = 5),
+        ("a scope", |setup, _| setup.scope = ScopeKind::Any),
+        ("a size", |setup, _| setup.fetch.max_body_bytes = 1_000_000),
+        ("robots.txt", |setup, _| setup.frontier.obey_robots = false),
+        ("a token", |setup, _| {
+            setup.crawl.robots_token = "another".to_owned();
+        }),
+    ];
+    for (what, change) in changes {
+        assert_eq!(confirmed_after(change).await, 1, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn settings_that_change_no_reading_cost_no_page() {
+    let changes: [(&str, Change); 4] = [
+        ("the version of all settings", |setup, _| {
+            setup.frontier.version = 3;
+        }),
+        ("politeness", |setup, _| {
+            setup.frontier.delay = Duration::from_millis(1);
+        }),
+        ("retries", |setup, _| setup.crawl.retry.waits.clear()),
+        ("a login of another host", |setup, _| {
+            setup.fetch.hosts = HostRules::new(vec![HostSettings {
+                hosts: vec!["https://other.test".parse().unwrap()],
+                login: Some(Login::Bearer("sesame".into())),
+                ..HostSettings::default()
+            }]);
+        }),
+    ];
+    for (what, change) in changes {
+        assert_eq!(confirmed_after(change).await, 2, "{what}");
+    }
+}
+
+/// The page without the login would else stay for good: its date is older than any visit.
+#[tokio::test]
+async fn behind_a_login_a_page_does_not_stay_the_one_that_asks_to_log_in() {
+    let site = Site::builder()
+        .answer("/", |request| {
+            let (known, logged_in) = (
+                request.headers().contains_key("if-modified-since"),
+                request.headers().contains_key("authorization"),
+            );
+            let title = match (known, logged_in) {
+                (true, _) => return StatusCode::NOT_MODIFIED.into_response(),
+                (_, true) => "<title>Inside</title>",
+                (_, false) => "<title>Please log in</title>",
+            };
+            let headers = [("content-type", "text/html"), ("last-modified", DATE)];
+            (headers, title).into_response()
+        })
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    let mut setup = Setup::quick();
+    setup.crawl(&db, &[site.url("/")]).await;
+    let title = format!("select title {ROOT}");
+    assert_eq!(column(&db.pool, &title).await, ["\"Please log in\""]);
+    setup.fetch.hosts = HostRules::new(vec![HostSettings {
+        login: Some(Login::Basic {
+            username: "me".to_owned(),
+            password: "sesame".into(),
+        }),
+        ..entry(&site)
+    }]);
+    again(&setup, &db).await;
+    assert_eq!(column(&db.pool, &title).await, ["Inside"]);
 }

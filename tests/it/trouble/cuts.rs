@@ -323,8 +323,8 @@ impl<'a> Scene<'a> {
             }
             Deed::Begin => format!("{:?}", frontier.begin(me, task.unwrap()).await.unwrap()),
             Deed::Validators => {
-                let tasks = [task.unwrap().id];
-                let stored = frontier.validators_of(&tasks, 7, false).await;
+                let tasks = [(task.unwrap().id, 7)];
+                let stored = frontier.validators_of(&tasks, false).await;
                 format!("{:?}", stored.unwrap())
             }
             Deed::Finish => {
