@@ -268,11 +268,19 @@ impl ScopeRules {
             let rules = frontier
                 .rules_after(self.last.load(Ordering::Acquire))
                 .await?;
-            let Some(last) = rules.last() else {
+            if rules.is_empty() {
                 return Ok(());
-            };
-            self.last.store(last.id, Ordering::Release);
-            self.insert(&rules);
+            }
+            self.learn(&rules);
+        }
+    }
+
+    /// Rules first, then that they are known: who takes the new fingerprint for a page judges its links by the new rules.
+    fn learn(&self, rules: &[ScopeRule]) {
+        self.insert(rules);
+        if let Some(last) = rules.last() {
+            // Another refresh may be further.
+            self.last.fetch_max(last.id, Ordering::AcqRel);
         }
     }
 
@@ -329,4 +337,49 @@ fn fingerprint(host: &str) -> u64 {
     static KEYS: std::sync::LazyLock<std::hash::RandomState> =
         std::sync::LazyLock::new(std::hash::RandomState::new);
     KEYS.hash_one(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+    use crate::scope::{ScopeKind, TrapLimits};
+
+    fn rule(id: i32) -> ScopeRule {
+        ScopeRule {
+            id,
+            rule: format!("h{id}.test"),
+            host: format!("h{id}.test"),
+        }
+    }
+
+    #[test]
+    fn rules_count_as_known_when_they_are_judged_by_and_not_before() {
+        let rules = ScopeRules::new(Scope::new(ScopeKind::Host, TrapLimits::default()));
+        let known = || rules.last.load(Ordering::Acquire);
+        let judging = rules.scope.read().unwrap();
+        thread::scope(|threads| {
+            let learning = threads.spawn(|| rules.learn(&[rule(1)]));
+            // Nobody else comes in once it waits for those who judge.
+            while rules.scope.try_read().is_ok() {
+                thread::yield_now();
+            }
+            assert_eq!(known(), 0);
+            drop(judging);
+            learning.join().unwrap();
+        });
+        assert_eq!(known(), 1);
+        let url = PageUrl::parse("http://h1.test/").unwrap();
+        assert!(rules.contains(&url));
+    }
+
+    #[test]
+    fn a_refresh_that_comes_late_forgets_nothing() {
+        let rules = ScopeRules::new(Scope::new(ScopeKind::Host, TrapLimits::default()));
+        rules.learn(&[rule(1), rule(2)]);
+        let state = rules.state();
+        rules.learn(&[rule(1)]);
+        assert_eq!(rules.state(), state);
+    }
 }
