@@ -71,10 +71,13 @@ pub(super) async fn read(
 }
 
 /// It is as it was, and so are its links: they became tasks when it was read under the same rules.
-fn unmodified(exchange: &Exchange) -> Read {
+fn unmodified(exchange: &Exchange, usage: Option<&str>) -> Read {
     Read {
         outcome: Outcome::Done { reason: None },
-        page: PageRow::unmodified(exchange),
+        page: PageRow {
+            signals: signals_json(&Extraction::default(), usage),
+            ..PageRow::unmodified(exchange)
+        },
         links: Vec::new(),
         widens: None,
     }

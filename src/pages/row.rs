@@ -124,7 +124,8 @@ impl PageRow {
 
     /// What a 304 says: that the page is as it was, and what of its row is new (RFC 9111 §3.2).
     ///
-    /// The finish leaves the page's text, digest, size and status, and takes times, validators and headers from here. What the headers
+    /// The finish leaves the page's text, digest, size and status, and takes times, the version of HTTP, the date and headers from here;
+    /// address and proxy stay those of the stored answer. What the headers
     /// say of the representation stays with what was read of it.
     pub fn unmodified(exchange: &Exchange) -> PageRow {
         let mut headers = exchange.headers.clone();

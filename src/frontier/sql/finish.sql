@@ -133,9 +133,18 @@ unmodified as (
         http_version  = a.http_version,
         etag          = coalesce(p.etag, a.etag),    -- ours did it: a server that compresses names another one with a 304
         last_modified = coalesce(a.last_modified, p.last_modified),
-        ip            = a.ip::inet,
-        proxy         = a.proxy,
-        headers       = p.headers || (a.headers::jsonb - 'etag')
+        headers       = p.headers || (a.headers::jsonb - 'etag'),
+        -- New words on the use of the page: what the row says of it was read off the old ones, so the next visit is a full one.
+        reading       = case
+                            when exists (select
+                                         from unnest(array['x-robots-tag', 'content-usage', 'tdm-reservation', 'tdm-policy']) as s (name)
+                                         where a.headers::jsonb ? s.name
+                                           and a.headers::jsonb -> s.name is distinct from p.headers -> s.name)
+                            then null
+                            else p.reading
+                        end,
+        -- What robots.txt says of its use is known without the page.
+        signals       = nullif((coalesce(p.signals, '{}') - 'robots_content_usage') || coalesce(a.signals::jsonb, '{}'), '{}')
     from accepted a
     where p.task_id = any (array(select id from accepted where visited and http_status = 304))
       and p.task_id = a.id
@@ -143,12 +152,16 @@ unmodified as (
       and a.http_status = 304
     returning p.task_id, p.claim_version
 ),
+-- The body goes along if it is the page's: not if it is older, from before bodies were not kept for a while. The page as it was before this statement.
 carried as (
     update bodies b
     set claim_version = u.claim_version
     from unmodified u
+    join pages before on before.task_id = u.task_id
     where b.task_id = any (array(select task_id from unmodified))
+      and before.task_id = any (array(select task_id from unmodified))
       and b.task_id = u.task_id
+      and b.claim_version = before.claim_version
 ),
 kept as (
     insert into bodies (task_id, claim_version, body)

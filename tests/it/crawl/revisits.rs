@@ -299,6 +299,35 @@ async fn a_304_that_nobody_asked_for_is_an_error_and_no_page() {
     assert_eq!(site.count("/"), 4);
 }
 
+#[tokio::test]
+async fn a_304_that_says_something_new_of_its_use_makes_the_next_visit_a_full_one() {
+    let (confirmed, reserved) = (Confirmed::default(), Arc::new(AtomicBool::new(false)));
+    let (counted, now) = (confirmed.clone(), Arc::clone(&reserved));
+    let site = Site::builder()
+        .answer("/", move |request| {
+            let mut answer = counted.page(request, Some("\"1\""), "<title>Old</title>");
+            if now.load(Ordering::SeqCst) {
+                let usage = "train-ai=n".parse().unwrap();
+                answer.headers_mut().insert("content-usage", usage);
+            }
+            answer
+        })
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    let setup = Setup::quick();
+    setup.crawl(&db, &[site.url("/")]).await;
+    reserved.store(true, Ordering::SeqCst);
+    again(&setup, &db).await;
+    assert_eq!(confirmed.count(), 1);
+    again(&setup, &db).await;
+    assert_eq!(confirmed.count(), 1);
+    let said = "select content_usage from page_signals";
+    assert_eq!(column(&db.pool, said).await, ["train-ai=n"]);
+    again(&setup, &db).await;
+    assert_eq!(confirmed.count(), 2);
+}
+
 /// A change of a crawl's settings.
 type Change = fn(&mut Setup, &Site);
 

@@ -16,6 +16,7 @@ mod recycling;
 mod robots;
 mod rules;
 mod snapshot;
+mod unmodified;
 mod web;
 
 use std::time::Duration;
