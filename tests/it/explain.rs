@@ -1,5 +1,7 @@
 //! `pgcrawl explain`: what is thought and known of a URL.
 
+use axum::http::StatusCode;
+use axum::response::IntoResponse as _;
 use serde_json::Value;
 
 use crate::support::{
@@ -56,6 +58,8 @@ async fn it_tells_who_decided_how_a_url_was_found_and_what_came_of_it() {
     assert_eq!(is(&two, "last visit", "charset_from"), "header");
     assert!(is(&two, "last visit", "signals").contains("noai"));
     assert_eq!(is(&two, "host", "delay_ms"), "0");
+    assert_eq!(is(&two, "last visit", "http_version"), "1.1");
+    assert_eq!(is(&two, "last visit", "unchanged_since"), "");
 
     let forbidden = explain(&db, &site.url("/no/1")).await;
     assert_eq!(
@@ -89,6 +93,34 @@ async fn it_tells_who_decided_how_a_url_was_found_and_what_came_of_it() {
         stranger.contains("robots.txt  not yet known: it is fetched before the first page"),
         "{stranger}"
     );
+}
+
+#[tokio::test]
+async fn of_a_page_that_was_confirmed_it_tells_since_when_it_is_unchanged() {
+    let site = Site::builder()
+        .answer("/", |request| {
+            let headers = [("etag", "\"1\""), ("content-type", "text/html")];
+            match request.headers().contains_key("if-none-match") {
+                true => (StatusCode::NOT_MODIFIED, headers).into_response(),
+                false => (headers, "page").into_response(),
+            }
+        })
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    let url = site.url("/");
+    let mut visits = Vec::new();
+    for more in [&["--delay", "0s"][..], &["--delay", "0s", "--refresh"]] {
+        let arguments = [&["crawl", url.as_str()], more].concat();
+        let (code, said) = ended(&run(&db, &arguments).await);
+        assert_eq!(code, 0, "{said}");
+        visits.push(explain(&db, &url).await);
+    }
+    let of = |visit: usize, name| is(&visits[visit], "last visit", name);
+    assert_eq!(of(0, "unchanged_since"), "");
+    assert_eq!(of(1, "unchanged_since"), of(0, "fetched_at"));
+    assert_ne!(of(1, "fetched_at"), of(0, "fetched_at"));
+    assert_eq!(of(1, "http_status"), "200");
 }
 
 /// A file that is had no more does not mean that all is allowed, and one that is old is not taken for a new one.

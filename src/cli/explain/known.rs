@@ -51,7 +51,7 @@ impl Known {
              from host_progress p join hosts h on h.id = p.host_id where p.authority = {authority}"
         );
         let page = format!(
-            "select p.fetched_at, p.http_status, p.error, p.error_detail, p.final_url, p.redirect_to, nullif(p.hops, 0) as hops, p.content_type, \
+            "select p.fetched_at, p.body_at as unchanged_since, p.http_status, p.http_version, p.error, p.error_detail, p.final_url, p.redirect_to, nullif(p.hops, 0) as hops, p.content_type, \
              p.charset, p.charset_from, p.lang, p.title, p.canonical_url, p.robots, p.signals, p.links, p.fetch_ms, p.wire_bytes, p.body_bytes, \
              p.truncated, p.ip, p.proxy, p.etag, p.last_modified \
              from pages p join tasks t on t.id = p.task_id join hosts h on h.id = t.host_id where {its}"
