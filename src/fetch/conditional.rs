@@ -12,7 +12,8 @@ const LONGEST: usize = 1_000;
 /// The validators of a stored answer, and the URL that gave it.
 ///
 /// A 304 says that the answer of *that* URL is what it was: they are shown to no other spelling of
-/// the page, and to no other hop of the visit.
+/// the page. Where a visit comes to that URL more than once, as one that is sent back to it with a
+/// cookie, each of these requests shows them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Validators {
     url: String,

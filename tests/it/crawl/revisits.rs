@@ -288,6 +288,38 @@ async fn validators_are_not_shown_to_another_spelling_of_the_page() {
 }
 
 #[tokio::test]
+async fn a_page_that_is_sent_back_to_itself_for_a_cookie_is_asked_whether_it_changed_each_time() {
+    let shown = Arc::new(Mutex::new(Vec::new()));
+    let (log, confirmed) = (Arc::clone(&shown), Confirmed::default());
+    let counted = confirmed.clone();
+    let site = Site::builder()
+        .answer("/", move |request| {
+            let said = |name| request.headers().contains_key(name);
+            log.lock()
+                .unwrap()
+                .push((said("cookie"), said("if-none-match")));
+            match said("cookie") {
+                false => (
+                    StatusCode::FOUND,
+                    [("location", "/"), ("set-cookie", "seen=1")],
+                )
+                    .into_response(),
+                true => counted.page(request, Some("\"1\""), "<title>P</title>"),
+            }
+        })
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    Setup::quick().crawl(&db, &[site.url("/")]).await;
+    again(&Setup::quick(), &db).await;
+    assert_eq!(
+        *shown.lock().unwrap(),
+        [(false, false), (true, false), (false, true), (true, true)]
+    );
+    assert_eq!(confirmed.count(), 1);
+}
+
+#[tokio::test]
 async fn a_304_that_nobody_asked_for_is_an_error_and_no_page() {
     let site = Site::builder().status("/", 304).start().await;
     let db = TestDb::new().await;
