@@ -74,9 +74,9 @@ pub(super) async fn ask(
     result.unwrap_or_else(RobotsNews::Trouble)
 }
 
-/// Asks, over as many redirects as there are. Each is a request under the ceiling, the rate and the address's delay like any other, with two
-/// differences: it takes its turn in the rate afterwards, since the claim may not last until then; and the hold of a host that a redirect leads
-/// to is not asked for (`guests`).
+/// Asks, over as many redirects as there are. Each is a request under the ceiling, the rate and the address's delay like any other; as a hop of a
+/// visit it takes its turn in the rate afterwards, since the claim may not last until then. The hold of a host that a redirect leads to is not
+/// asked for (`guests`).
 async fn requests(
     cx: &Arc<Context>,
     host: HostId,
