@@ -21,6 +21,7 @@ use super::FetchError;
 pub struct PrivateGuard {
     named: Arc<dyn Fn(&str) -> bool + Send + Sync>,
     own: Arc<[OwnHost]>,
+    is_open: bool,
 }
 
 impl PrivateGuard {
@@ -31,6 +32,7 @@ impl PrivateGuard {
         PrivateGuard {
             named: Arc::new(named),
             own: Arc::new([]),
+            is_open: false,
         }
     }
 
@@ -41,7 +43,10 @@ impl PrivateGuard {
 
     /// A guard that refuses nothing (`--allow-private`).
     pub fn open() -> PrivateGuard {
-        PrivateGuard::new(|_| true)
+        PrivateGuard {
+            is_open: true,
+            ..PrivateGuard::closed()
+        }
     }
 
     /// The same guard for an operator with hosts and networks of their own (`allow_hosts`).
@@ -52,9 +57,20 @@ impl PrivateGuard {
         }
     }
 
+    /// The same guard for a URL that a stranger chose: that a seed names its host is not enough.
+    pub(super) fn for_strangers(&self) -> PrivateGuard {
+        PrivateGuard {
+            named: Arc::new(|_| false),
+            ..self.clone()
+        }
+    }
+
     /// Whether this host may be asked at this address.
     pub fn allows(&self, host: &str, ip: IpAddr) -> bool {
-        is_public(ip) || self.own.iter().any(|own| own.holds(host, ip)) || (self.named)(host)
+        is_public(ip)
+            || self.is_open
+            || self.own.iter().any(|own| own.holds(host, ip))
+            || (self.named)(host)
     }
 
     /// Judges a URL whose host is an IP literal, which no resolver ever sees. The `url` crate has

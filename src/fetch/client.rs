@@ -18,14 +18,14 @@ use super::decode::{self, Decoded};
 use super::dns::{Guarded, Lookup};
 use super::error::{self, FetchError, Stage};
 use super::guise::Guise;
-use super::hosts::HostSettings;
+use super::hosts::{HostSettings, Secrecy};
 use super::idle::{IDLE_FOR, Places};
 use super::proxy::{self, Blame, Pass, Pool, ProxyReport, Routes, Upstream};
 use super::redirect::{self, MOST_HOPS, Trail};
 use super::resolve::Overrides;
 use super::settings::{FetchOptions, FetchSettings};
 use super::tls;
-use super::watch::{MarkConnecting, Watch};
+use super::watch::{MarkConnecting, Watch, Whose};
 use crate::canon::PageUrl;
 use crate::clock::Boottime;
 use crate::exchange::{self, Coding, Exchange, Truncated, text};
@@ -52,6 +52,8 @@ pub struct Fetcher {
 struct Inner {
     settings: FetchSettings,
     guard: PrivateGuard,
+    /// For URLs that strangers chose.
+    strict: PrivateGuard,
     names: Guarded,
     cookies: Cookies,
     direct: Clients,
@@ -83,14 +85,18 @@ impl Clients {
         names: &Guarded,
         upstream: Option<&Upstream>,
     ) -> Result<Clients, FetchError> {
-        let insecure = settings.insecure;
-        let usual = build(settings, names, upstream, Arc::new(move |_: &str| insecure))?;
+        let strict: tls::Lenient = Arc::new(|_| false);
         // The proxy itself is verified all the same.
         let proxy = upstream.and_then(|upstream| upstream.url.host_str().map(str::to_owned));
         let trusting: tls::Lenient = Arc::new(move |name| proxy.as_deref() != Some(name));
-        let lenient = settings.hosts.has_insecure() && !insecure;
+        if settings.insecure {
+            let usual = build(settings, names, upstream, trusting)?;
+            let lenient = None;
+            return Ok(Clients { usual, lenient });
+        }
+        let lenient = settings.hosts.has_insecure();
         Ok(Clients {
-            usual,
+            usual: build(settings, names, upstream, strict)?,
             lenient: lenient
                 .then(|| build(settings, names, upstream, trusting))
                 .transpose()?,
@@ -131,6 +137,21 @@ pub(super) struct Request<'a> {
     pub(super) cap: usize,
     /// The only address that may be asked, if the host is a name.
     pub(super) address: Option<IpAddr>,
+    /// What is to be known of it, from [`Fetcher::terms`].
+    pub(super) terms: Terms<'a>,
+}
+
+/// What the settings say of a request: looked up once, before its way is chosen.
+pub(super) struct Terms<'a> {
+    whose: Whose,
+    entry: Option<&'a HostSettings>,
+    /// The entry again, where its headers and login may be sent.
+    said: Option<&'a HostSettings>,
+    cookie: Option<HeaderValue>,
+    /// Whether others can read it on its way.
+    secrecy: Secrecy,
+    /// The proxies that may take it; none for the direct way.
+    candidates: Vec<usize>,
 }
 
 /// By which way a request went, as far as is known.
@@ -156,9 +177,17 @@ impl Fetcher {
         };
         let (routes, upstreams) = Routes::new(&settings)?;
         let lookup = Lookup::new(&settings.resolver, settings.shortest_ttl);
+        let strict = guard.for_strangers();
         let overrides = Arc::new(Overrides::new(&settings.resolve));
-        let guarded =
-            |upstream: Option<&Upstream>| guarded(&settings, &lookup, &guard, &overrides, upstream);
+        let guarded = |upstream: Option<&Upstream>| Guarded {
+            lookup: lookup.clone(),
+            guard: guard.clone(),
+            strict: strict.clone(),
+            overrides: Arc::clone(&overrides),
+            proxy_host: upstream.and_then(|upstream| upstream.url.host_str().map(str::to_owned)),
+            patience: settings.connect_timeout.mul_f64(0.8),
+            only_first: settings.only_first_address,
+        };
         let names = guarded(None);
         let direct = Clients::build(&settings, &names, None)?;
         let pool = Arc::new(Pool::new(
@@ -180,6 +209,7 @@ impl Fetcher {
                 places: Places::new(settings.kept_hosts.min(affordable_hosts())),
                 settings,
                 guard,
+                strict,
                 names,
                 direct,
                 routes,
@@ -199,7 +229,8 @@ impl Fetcher {
             return Some(ip);
         }
         let names = &self.inner.names;
-        let found = names.addresses(url.host_str()?, url.port_or_known_default());
+        let port = url.port_or_known_default();
+        let found = names.addresses(url.host_str()?, port, Whose::Ours);
         found.await.ok()?.into_iter().min()
     }
 
@@ -215,10 +246,9 @@ impl Fetcher {
     /// of 65,536.
     pub fn guise(&self, url: &Url) -> u16 {
         let settings = &self.inner.settings;
-        let entry = settings.hosts.of(url);
-        let said = settings.hosts.said_to(url);
-        let cookie = said.and_then(HostSettings::cookie);
-        let keep = entry.and_then(|entry| entry.cookies);
+        let cookies = VisitCookies::new(&self.inner.cookies.of_operator());
+        let terms = self.terms(url, &cookies, Whose::Ours);
+        let keep = terms.entry.and_then(|entry| entry.cookies);
         Guise::default()
             .text("user-agent", settings.user_agent.as_bytes())
             .text("accept", settings.accept.as_bytes())
@@ -227,11 +257,8 @@ impl Fetcher {
                 settings.from.as_deref().unwrap_or_default().as_bytes(),
             )
             .headers(&settings.headers)
-            .said(said)
-            .header(
-                "cookie",
-                self.inner.cookies.of_operator(url, cookie).as_ref(),
-            )
+            .said(terms.said)
+            .header("cookie", terms.cookie.as_ref())
             .flag(keep.unwrap_or(settings.keep_cookies) == KeepCookies::Host)
             .flag(settings.client_cert.is_some())
             .cut()
@@ -290,8 +317,8 @@ impl Fetcher {
         let mut cookies = self.cookies();
         let mut trail = Trail::default();
         loop {
-            let cookie = self.cookie(&cookies, at.as_url());
-            trail.add(at.as_url(), cookie);
+            let terms = self.terms(at.as_url(), &cookies, Whose::Ours);
+            trail.add(at.as_url(), terms.cookie.clone());
             let condition = options.validators.as_ref();
             let request = Request {
                 url: at.as_url(),
@@ -301,13 +328,14 @@ impl Fetcher {
                 wanted: options.wanted,
                 cap,
                 address: options.address,
+                terms,
             };
             let answer = self.request(&request, &mut cookies, &deadline, way).await?;
             if answer.status == 304 && request.condition.is_empty() {
                 return Err(FetchError::UnaskedNotModified);
             }
             if let Some(next) = redirect::to_itself(url, &at, answer.status, &answer.headers) {
-                let cookie = self.cookie(&cookies, next.as_url());
+                let cookie = self.terms(next.as_url(), &cookies, Whose::Ours).cookie;
                 if hops == MOST_HOPS || trail.has(next.as_url(), cookie.as_ref()) {
                     let status = answer.status;
                     return Err(FetchError::RedirectLoop { hops, status });
@@ -343,9 +371,30 @@ impl Fetcher {
         VisitCookies::new(&self.inner.cookies)
     }
 
-    fn cookie(&self, cookies: &VisitCookies, url: &Url) -> Option<HeaderValue> {
-        let said = self.inner.settings.hosts.said_to(url);
-        cookies.header(url, said.and_then(HostSettings::cookie))
+    /// What is to be known of a request for this URL.
+    pub(super) fn terms(&self, url: &Url, cookies: &VisitCookies, whose: Whose) -> Terms<'_> {
+        let hosts = &self.inner.settings.hosts;
+        let found = hosts.find(url);
+        let entry = found.map(|(_, entry)| entry);
+        let choice = entry.and_then(|entry| entry.proxy.as_ref());
+        let candidates = self.inner.routes.candidates(url, choice);
+        let secrecy = Secrecy::of(url, candidates.is_empty());
+        let (said, cookie) = match whose {
+            Whose::Ours => {
+                let said = found.and_then(|found| hosts.said_to(found, secrecy));
+                let of_host = said.and_then(HostSettings::cookie);
+                (said, cookies.header(url, secrecy, of_host))
+            }
+            Whose::Strangers => (None, None),
+        };
+        Terms {
+            whose,
+            entry,
+            said,
+            cookie,
+            secrecy,
+            candidates,
+        }
     }
 
     /// Makes one request and reads its answer. A proxy that fails is nobody else's trouble: the
@@ -359,15 +408,19 @@ impl Fetcher {
     ) -> Result<Answer, FetchError> {
         let inner = &*self.inner;
         *way = Way::default();
-        inner.guard.judge_literal(request.url)?;
-        let candidates = self.candidates(request.url);
+        let guard = match request.terms.whose {
+            Whose::Ours => &inner.guard,
+            Whose::Strangers => &inner.strict,
+        };
+        guard.judge_literal(request.url)?;
+        let candidates = &request.terms.candidates;
         if candidates.is_empty() {
             return self.ask(request, cookies, deadline, None, way).await;
         }
         let host = request.url.host_str().unwrap_or_default();
         let (mut tried, mut last) = (Vec::new(), None);
         loop {
-            let pass = match inner.pool.take(&candidates, &tried, host) {
+            let pass = match inner.pool.take(candidates, &tried, host) {
                 Ok(pass) => pass,
                 Err(wait) => return Err(last.unwrap_or(FetchError::NoProxy { wait })),
             };
@@ -390,19 +443,20 @@ impl Fetcher {
         way: &mut Way,
     ) -> Result<Answer, FetchError> {
         let inner = &*self.inner;
-        let entry = inner.settings.hosts.of(request.url);
-        let is_lenient = entry.is_some_and(|entry| entry.insecure);
+        let terms = &request.terms;
         let clients = match pass {
             Some(pass) => &inner.proxied[pass.index].1,
             None => &inner.direct,
         };
-        let keeps = inner.places.take(request.url, Instant::now());
-        let (client, proxy) = (clients.of(is_lenient, keeps), pass.map(Pass::label));
+        let index = pass.map(|pass| pass.index);
+        // A connection that was kept was judged for another request.
+        let keeps =
+            terms.whose == Whose::Ours && inner.places.take(index, request.url, Instant::now());
+        let proxy = pass.map(Pass::label);
         way.proxy = proxy.cloned();
-        let cookie = self.cookie(cookies, request.url);
-        let watch = Watch::of(request.url, request.address);
+        let watch = Watch::of(request.url, request.address, terms.whose);
         let sent = self
-            .headers(client, proxy, request, cookie, &watch, deadline)
+            .headers(clients, keeps, proxy, request, &watch, deadline)
             .await;
         if proxy.is_none() {
             let peer = sent.as_ref().ok().and_then(reqwest::Response::remote_addr);
@@ -423,13 +477,11 @@ impl Fetcher {
             ));
         }
         let headers = std::mem::take(response.headers_mut());
-        let entry = inner.settings.hosts.of(request.url);
-        let keep = entry.and_then(|entry| entry.cookies);
-        cookies.take(
-            request.url,
-            &headers,
-            keep.unwrap_or(inner.settings.keep_cookies),
-        );
+        if terms.whose == Whose::Ours {
+            let keep = terms.entry.and_then(|entry| entry.cookies);
+            let keep = keep.unwrap_or(inner.settings.keep_cookies);
+            cookies.take(request.url, &headers, terms.secrecy, keep);
+        }
         let leads_on = exchange::is_redirect(status) && exchange::location(&headers).is_some();
         let wire = if leads_on {
             body::skim(&mut response, request.cap, deadline).await
@@ -503,25 +555,29 @@ impl Fetcher {
 
     /// Sends the request and waits for the headers; once more, at once, where a kept connection
     /// turns out to be dead: that is nobody's failure. No delay is kept before that: nothing was
-    /// answered, the host had closed the connection before the request came to it.
+    /// answered, the host had closed the connection before the request came to it. The second time a
+    /// new connection is made: another kept one may be as dead.
     async fn headers(
         &self,
-        client: &reqwest::Client,
+        clients: &Clients,
+        keeps: bool,
         proxy: Option<&Arc<str>>,
         request: &Request<'_>,
-        cookie: Option<HeaderValue>,
         watch: &Watch,
         deadline: &Deadline,
     ) -> Result<reqwest::Response, FetchError> {
+        let terms = &request.terms;
+        let is_lenient = terms.entry.is_some_and(|entry| entry.insecure);
         let mut second = false;
         loop {
+            let client = clients.of(is_lenient, keeps && !second);
             let mut asked = client
                 .get(request.url.clone())
                 .headers(request.condition.clone());
-            if let Some(said) = self.inner.settings.hosts.said_to(request.url) {
+            if let Some(said) = terms.said {
                 asked = said.dress(asked);
             }
-            if let Some(cookie) = cookie.clone() {
+            if let Some(cookie) = terms.cookie.clone() {
                 asked = asked.header(COOKIE, cookie);
             }
             let sent = deadline.headers(watch.along(asked.send())).await?;
@@ -577,23 +633,6 @@ fn is_part(status: u16, headers: &HeaderMap) -> bool {
         Some(number(first)? == 0 && number(last)?.checked_add(1)? == number(length)?)
     };
     headers.get(CONTENT_RANGE).and_then(whole) != Some(true)
-}
-
-fn guarded(
-    settings: &FetchSettings,
-    lookup: &Lookup,
-    guard: &PrivateGuard,
-    overrides: &Arc<Overrides>,
-    upstream: Option<&Upstream>,
-) -> Guarded {
-    Guarded {
-        lookup: lookup.clone(),
-        guard: guard.clone(),
-        overrides: Arc::clone(overrides),
-        proxy_host: upstream.and_then(|upstream| upstream.url.host_str().map(str::to_owned)),
-        patience: settings.connect_timeout.mul_f64(0.8),
-        only_first: settings.only_first_address,
-    }
 }
 
 fn build(

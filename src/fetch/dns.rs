@@ -24,7 +24,7 @@ use reqwest::dns::{Addrs, Resolve, Resolving};
 use super::error::NameTrouble;
 use super::resolve::Overrides;
 use super::settings::Resolver;
-use super::watch::Watch;
+use super::watch::{Watch, Whose};
 use super::{FetchError, PrivateGuard, is_public};
 
 /// One try of one question to one nameserver; there are two tries.
@@ -173,6 +173,8 @@ fn is_localhost(host: &str) -> bool {
 pub(super) struct Guarded {
     pub(super) lookup: Lookup,
     pub(super) guard: PrivateGuard,
+    /// The guard for URLs that strangers chose.
+    pub(super) strict: PrivateGuard,
     /// Hosts whose addresses the operator gave.
     pub(super) overrides: Arc<Overrides>,
     /// The proxy's own host, which may be anywhere: the operator named it.
@@ -189,6 +191,7 @@ impl Guarded {
         &self,
         host: &str,
         port: Option<u16>,
+        whose: Whose,
     ) -> Result<Vec<IpAddr>, Failure> {
         let is_proxy = self.proxy_host.as_deref() == Some(host);
         let failure = |(trouble, reason): Refusal| Failure::Lookup {
@@ -207,7 +210,7 @@ impl Guarded {
                     (NameTrouble::NoAnswer, reason)
                 };
                 let mut found = found.map_err(|_| failure(late()))?.map_err(failure)?;
-                if let Some(refused) = self.sift(host, is_proxy, &mut found) {
+                if let Some(refused) = self.sift(host, is_proxy, whose, &mut found) {
                     return Err(refused);
                 }
                 found
@@ -226,16 +229,48 @@ impl Guarded {
     }
 
     /// Takes out what may not be asked. Answers why, if nothing is left.
-    fn sift(&self, host: &str, is_proxy: bool, found: &mut Vec<IpAddr>) -> Option<Failure> {
+    fn sift(
+        &self,
+        host: &str,
+        is_proxy: bool,
+        whose: Whose,
+        found: &mut Vec<IpAddr>,
+    ) -> Option<Failure> {
         if is_proxy {
             return None;
         }
         let private = found.iter().copied().find(|&ip| !is_public(ip))?;
-        found.retain(|&ip| self.guard.allows(host, ip));
+        let guard = self.guard(whose);
+        found.retain(|&ip| guard.allows(host, ip));
         found.is_empty().then(|| Failure::Private {
             host: host.to_owned(),
             ip: private,
         })
+    }
+}
+
+impl Guarded {
+    fn guard(&self, whose: Whose) -> &PrivateGuard {
+        match whose {
+            Whose::Ours => &self.guard,
+            Whose::Strangers => &self.strict,
+        }
+    }
+
+    /// Looks once more at an address for which leave was had: whoever asked for that may not have known who chose the URL.
+    fn judge_pinned(
+        &self,
+        host: &str,
+        ip: IpAddr,
+        port: Option<u16>,
+        whose: Whose,
+    ) -> Result<Vec<IpAddr>, Failure> {
+        let given = self.overrides.of(host, port);
+        if given.is_some_and(|given| given.contains(&ip)) || self.guard(whose).allows(host, ip) {
+            return Ok(vec![ip]);
+        }
+        let host = host.to_owned();
+        Err(Failure::Private { host, ip })
     }
 }
 
@@ -245,14 +280,12 @@ impl Resolve for Guarded {
         let (guarded, host) = (self.clone(), name.as_str().to_owned());
         let watch = Watch::current();
         Box::pin(async move {
+            let port = watch.as_ref().and_then(Watch::port);
+            let whose = watch.as_ref().map_or(Whose::Ours, Watch::whose);
             let pinned = watch.as_ref().and_then(|watch| watch.pinned(&host));
             let found = match pinned {
-                // It was judged when leave was asked for it.
-                Some(ip) => vec![ip],
-                None => {
-                    let port = watch.as_ref().and_then(Watch::port);
-                    guarded.addresses(&host, port).await?
-                }
+                Some(ip) => guarded.judge_pinned(&host, ip, port, whose)?,
+                None => guarded.addresses(&host, port, whose).await?,
             };
             if let Some(watch) = &watch {
                 watch.note(&found);

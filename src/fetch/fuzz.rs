@@ -5,6 +5,7 @@ use http::HeaderMap;
 
 use super::cookies::{Cookies, Jars, KeepCookies, VisitCookies};
 use super::decode;
+use super::hosts::Secrecy;
 use super::redirect;
 use crate::canon::PageUrl;
 use crate::exchange::{Coding, Truncated};
@@ -30,6 +31,7 @@ pub fn to_itself(page: &PageUrl, status: u16, headers: &HeaderMap) -> Option<Pag
 /// The `Cookie` of a second request of a visit.
 pub fn cookie(page: &PageUrl, headers: &HeaderMap) -> Option<http::HeaderValue> {
     let mut cookies = VisitCookies::new(&Cookies::new(&[], Jars::default()));
-    cookies.take(page.as_url(), headers, KeepCookies::Off);
-    cookies.header(page.as_url(), None)
+    let secrecy = Secrecy::of(page.as_url(), true);
+    cookies.take(page.as_url(), headers, KeepCookies::Off, secrecy);
+    cookies.header(page.as_url(), secrecy, None)
 }

@@ -22,7 +22,15 @@ pub(super) const IDLE_FOR: Duration = Duration::from_secs(75);
 pub(super) struct Places {
     most: usize,
     keys: RandomState,
-    taken: Mutex<HashMap<u64, Instant>>,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    /// When each was asked last.
+    places: HashMap<u64, Instant>,
+    /// Before this moment no place is free again: until then nobody looks.
+    full_until: Option<Instant>,
 }
 
 impl Places {
@@ -35,19 +43,25 @@ impl Places {
         }
     }
 
-    /// Whether the connection of a request that starts now may be kept. Two hosts that share a place
-    /// by their hash cost one socket more than was meant.
-    pub(super) fn take(&self, url: &Url, now: Instant) -> bool {
-        let key = (url.scheme(), url.host_str(), url.port());
+    /// Whether the connection of a request that starts now may be kept. `way` is the index of its proxy, since each has connections of
+    /// its own. Two hosts that share a place by their hash cost one socket more than was meant.
+    pub(super) fn take(&self, way: Option<usize>, url: &Url, now: Instant) -> bool {
+        let key = (way, url.scheme(), url.host_str(), url.port());
         let key = self.keys.hash_one(key);
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        if taken.len() >= self.most && !taken.contains_key(&key) {
-            taken.retain(|_, last| now.duration_since(*last) < IDLE_FOR);
-            if taken.len() >= self.most {
+        let Taken { places, full_until } = &mut *taken;
+        if places.len() >= self.most && !places.contains_key(&key) {
+            if full_until.is_some_and(|until| now < until) {
+                return false;
+            }
+            places.retain(|_, last| now.duration_since(*last) < IDLE_FOR);
+            if places.len() >= self.most {
+                // Each of them can only be asked again, and later.
+                *full_until = places.values().min().map(|oldest| *oldest + IDLE_FOR);
                 return false;
             }
         }
-        taken.insert(key, now);
+        places.insert(key, now);
         true
     }
 }
@@ -61,12 +75,21 @@ mod tests {
         let (places, now) = (Places::new(2), Instant::now());
         let take = |host: &str, after| {
             let url = Url::parse(&format!("http://{host}/p")).unwrap();
-            places.take(&url, now + Duration::from_secs(after))
+            places.take(None, &url, now + Duration::from_secs(after))
         };
         assert!(take("a", 0) && take("b", 0));
         assert!(!take("c", 60) && !take("a:81", 60));
         assert!(take("a", 60));
         assert!(take("c", 80), "b was not asked for 75 seconds");
         assert!(take("a", 80) && !take("b", 80));
+    }
+
+    #[test]
+    fn a_host_takes_a_place_for_each_proxy_through_which_it_is_asked() {
+        let (places, now) = (Places::new(2), Instant::now());
+        let url = Url::parse("http://a/").unwrap();
+        let take = |way| places.take(way, &url, now);
+        assert!(take(Some(0)) && take(Some(1)) && take(Some(0)));
+        assert!(!take(Some(2)) && !take(None));
     }
 }

@@ -12,6 +12,7 @@ use super::body::Deadline;
 use super::client::{Answer, Request, Way};
 use super::cookies::VisitCookies;
 use super::settings::FetchOptions;
+use super::watch::Whose;
 use super::{FetchError, Fetcher, retry_after};
 use crate::canon::HostKey;
 use crate::clock::Boottime;
@@ -48,6 +49,8 @@ pub struct RobotsHops {
     deadline: Deadline,
     pause: Duration,
     cookies: VisitCookies,
+    /// Where the host's own robots.txt is.
+    first: Url,
     found: RobotsFetch,
     /// Who was asked before.
     hosts: Vec<url::Origin>,
@@ -96,6 +99,7 @@ impl Fetcher {
             pause,
             cookies: self.cookies(),
             hosts: vec![url.origin()],
+            first: url.clone(),
             found: RobotsFetch {
                 status: None,
                 body: Bytes::new(),
@@ -122,12 +126,16 @@ impl RobotsHops {
 
     /// Makes one request; if an address is given, at that one alone.
     pub async fn ask(mut self, address: Option<IpAddr>) -> RobotsHop {
+        let whose = self.whose(self.url());
         let request = Request {
             url: &self.found.final_url,
             condition: HeaderMap::new(),
             wanted: |_| true,
             cap: MOST_BYTES,
             address,
+            terms: self
+                .fetcher
+                .terms(&self.found.final_url, &self.cookies, whose),
         };
         let asked = self
             .fetcher
@@ -174,6 +182,19 @@ impl RobotsHops {
                 self.found.final_url = url;
                 RobotsHop::On(Box::new(self))
             }
+        }
+    }
+
+    /// Who chose where this question goes: beyond the host itself, its redirects do.
+    fn whose(&self, url: &Url) -> Whose {
+        let first = &self.first;
+        // From http to https is where most of them lead.
+        let at_home = |url: &Url| url.port().is_none();
+        let is_same = url.origin() == first.origin()
+            || (url.host() == first.host() && at_home(url) && at_home(first));
+        match is_same {
+            true => Whose::Ours,
+            false => Whose::Strangers,
         }
     }
 

@@ -23,6 +23,16 @@ tokio::task_local! {
     static REQUEST: Watch;
 }
 
+/// Who chose the URL of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// The crawl: it is of the scope, and the operator's words about its host count.
+    Ours,
+    /// Another host's robots.txt, whose redirect leads there: nothing is said that the operator meant for that host, and that a seed
+    /// names it opens no private address. Else whoever has a robots.txt could have us ask with an operator's login whatever they like.
+    Strangers,
+}
+
 /// Watches one request; clones watch the same.
 #[derive(Clone, Debug)]
 pub(super) struct Watch(Arc<Seen>);
@@ -32,6 +42,7 @@ struct Seen {
     port: Option<u16>,
     /// A host, and the address at which it is to be asked.
     pinned: Option<(String, IpAddr)>,
+    whose: Whose,
     connected: AtomicBool,
     found: Mutex<Vec<IpAddr>>,
 }
@@ -39,11 +50,12 @@ struct Seen {
 impl Watch {
     /// A watch of a request for this URL; `at` is the only address that may be asked, if it is
     /// given and the host is a name.
-    pub(super) fn of(url: &Url, at: Option<IpAddr>) -> Watch {
+    pub(super) fn of(url: &Url, at: Option<IpAddr>, whose: Whose) -> Watch {
         let host = || url.host_str().unwrap_or_default().to_owned();
         Watch(Arc::new(Seen {
             port: url.port_or_known_default(),
             pinned: at.map(|at| (host(), at)),
+            whose,
             connected: AtomicBool::new(false),
             found: Mutex::new(address::literal(url).into_iter().collect()),
         }))
@@ -62,6 +74,11 @@ impl Watch {
     /// Whether a connection was begun for the request.
     pub(super) fn connected(&self) -> bool {
         self.0.connected.load(Ordering::Relaxed)
+    }
+
+    /// Who chose where the request goes.
+    pub(super) fn whose(&self) -> Whose {
+        self.0.whose
     }
 
     pub(super) fn port(&self) -> Option<u16> {

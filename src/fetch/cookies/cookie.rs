@@ -3,7 +3,7 @@
 use url::{Host, Url};
 
 use super::date;
-use crate::fetch::hosts::{is_loopback, is_public_suffix};
+use crate::fetch::hosts::{Secrecy, is_public_suffix};
 
 /// Name and value together, at most; an attribute's value, at most (RFC 6265bis §5.6).
 const LONGEST: usize = 4_096;
@@ -45,16 +45,12 @@ pub(super) fn host(url: &Url) -> Option<(&str, bool)> {
     Some((name.strip_suffix('.').unwrap_or(name), is_name))
 }
 
-fn is_trusted(url: &Url) -> bool {
-    url.scheme() == "https" || is_loopback(url)
-}
-
 impl Cookie {
     /// Reads a `Set-Cookie` of an answer to `url`; none if it is none, or not for that host to set.
     ///
     /// Stricter than the RFC in two ways, since nothing that a host was told may go where it did not come from: a cookie keeps to its
     /// port, as our hosts do, and one that came over https is never shown over http.
-    pub(super) fn read(line: &[u8], url: &Url, now: Seconds) -> Option<Cookie> {
+    pub(super) fn read(line: &[u8], url: &Url, secrecy: Secrecy, now: Seconds) -> Option<Cookie> {
         let mut parts = line.split(|&byte| byte == b';');
         let pair = parts.next()?;
         let equals = pair.iter().position(|&byte| byte == b'=')?;
@@ -111,7 +107,7 @@ impl Cookie {
                 _ => {}
             }
         }
-        if says_secure && !is_trusted(url) {
+        if says_secure && secrecy == Secrecy::Open {
             return None;
         }
         cookie.secure |= says_secure;
@@ -136,7 +132,7 @@ impl Cookie {
     }
 
     /// Whether a request for this URL shows it. One that is over is for the same URLs: it hides another.
-    pub(super) fn is_for(&self, url: &Url) -> bool {
+    pub(super) fn is_for(&self, url: &Url, secrecy: Secrecy) -> bool {
         let Some((host, is_name)) = host(url) else {
             return false;
         };
@@ -145,7 +141,7 @@ impl Cookie {
             Port::Only(port) => port == url.port(),
         };
         port_fits
-            && (!self.secure || is_trusted(url))
+            && (!self.secure || secrecy == Secrecy::Kept)
             && self.is_for_host(host, is_name)
             && self.is_for_path(url.path().as_bytes())
     }
@@ -232,12 +228,15 @@ mod tests {
     use super::*;
 
     fn set(line: &str, url: &str) -> Option<Cookie> {
-        Cookie::read(line.as_bytes(), &Url::parse(url).unwrap(), 1_000)
+        let url = Url::parse(url).unwrap();
+        Cookie::read(line.as_bytes(), &url, Secrecy::of(&url, true), 1_000)
     }
 
     /// Whether a cookie that `from` sets by this line is shown to `to`.
     fn is_shown(line: &str, from: &str, to: &str) -> bool {
-        set(line, from).is_some_and(|cookie| cookie.is_for(&Url::parse(to).unwrap()))
+        let to = Url::parse(to).unwrap();
+        let secrecy = Secrecy::of(&to, true);
+        set(line, from).is_some_and(|cookie| cookie.is_for(&to, secrecy))
     }
 
     #[test]
@@ -261,7 +260,7 @@ mod tests {
         }
         // A suffix that is a host, too, has it for itself.
         let own = set("a=1; Domain=github.io", "https://github.io/").unwrap();
-        assert!(!own.is_for(&Url::parse("https://me.github.io/").unwrap()));
+        assert!(!own.is_for(&Url::parse("https://me.github.io/").unwrap(), Secrecy::Kept));
         assert_eq!(set("a=1; Domain=0.0.1", "http://127.0.0.1/"), None);
     }
 

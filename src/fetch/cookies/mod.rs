@@ -14,6 +14,7 @@ mod netscape;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -23,6 +24,8 @@ use url::Url;
 
 pub use cookie::Cookie;
 use cookie::{Seconds, host};
+
+use super::hosts::Secrecy;
 pub use netscape::CookieFile;
 
 /// Cookies of one jar: browsers keep so many for a domain. RFC 6265 §6.1 asks for 50 at least.
@@ -60,9 +63,9 @@ pub(super) struct Jar {
 
 impl Jar {
     /// Takes the cookies of an answer.
-    fn take(&mut self, url: &Url, headers: &HeaderMap, now: Seconds) {
+    fn take(&mut self, url: &Url, headers: &HeaderMap, secrecy: Secrecy, now: Seconds) {
         for line in headers.get_all(SET_COOKIE) {
-            if let Some(cookie) = Cookie::read(line.as_bytes(), url, now) {
+            if let Some(cookie) = Cookie::read(line.as_bytes(), url, secrecy, now) {
                 self.put(cookie, now);
             }
         }
@@ -86,8 +89,13 @@ impl Jar {
 }
 
 /// Lays what a jar has for a URL over what is there.
-fn lay<'a>(shown: &mut Vec<&'a Cookie>, jar: impl IntoIterator<Item = &'a Cookie>, url: &Url) {
-    for cookie in jar.into_iter().filter(|cookie| cookie.is_for(url)) {
+fn lay<'a>(
+    shown: &mut Vec<&'a Cookie>,
+    jar: impl IntoIterator<Item = &'a Cookie>,
+    url: &Url,
+    secrecy: Secrecy,
+) {
+    for cookie in jar.into_iter().filter(|cookie| cookie.is_for(url, secrecy)) {
         shown.retain(|below| !below.is_same(cookie));
         shown.push(cookie);
     }
@@ -103,11 +111,18 @@ pub(super) struct Cookies {
 
 /// What hosts keep with us. Clones share it, so that it outlasts a fetcher that is built anew under other settings.
 #[derive(Clone, Default)]
-pub struct Jars(Arc<Mutex<Kept>>);
+pub struct Jars(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    kept: Mutex<Kept>,
+    /// Whether there are jars: most crawls keep none, and need not look.
+    any: AtomicBool,
+}
 
 impl Jars {
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -143,31 +158,54 @@ impl Cookies {
         }
     }
 
-    /// The `Cookie` header that the operator alone makes of a request, whatever hosts keep with us.
-    pub(super) fn of_operator(&self, url: &Url, said: Option<&HeaderValue>) -> Option<HeaderValue> {
-        let imported = Cookies {
+    /// The operator's alone, whatever hosts keep with us.
+    pub(super) fn of_operator(&self) -> Cookies {
+        Cookies {
             imported: Arc::clone(&self.imported),
             kept: Jars::default(),
-        };
-        VisitCookies::new(&imported).header(url, said)
+        }
     }
 
-    fn take(&self, url: &Url, headers: &HeaderMap, now: Seconds) {
+    fn take(&self, url: &Url, headers: &HeaderMap, secrecy: Secrecy, now: Seconds) {
         let Some((host, _)) = host(url) else {
             return;
         };
-        let kept = &mut *self.kept.lock();
-        kept.clock += 1;
-        let (jar, used) = kept.jars.entry(site(host).to_owned()).or_default();
-        let before = jar.weight();
-        *used = kept.clock;
-        jar.take(url, headers, now);
-        kept.bytes = (kept.bytes + jar.weight()).saturating_sub(before);
-        kept.shrink();
+        let site = site(host);
+        let mut kept = self.kept.lock();
+        kept.take(site, url, headers, secrecy, now);
+        self.kept
+            .0
+            .any
+            .store(!kept.jars.is_empty(), Ordering::Relaxed);
     }
 }
 
+/// Bytes of a jar without a cookie, its name aside: about what a map's entry takes.
+const EMPTY_JAR: usize = 96;
+
+fn weight(site: &str, jar: &Jar) -> usize {
+    EMPTY_JAR + site.len() + jar.weight()
+}
+
 impl Kept {
+    /// A site without a cookie has no jar.
+    fn take(&mut self, site: &str, url: &Url, headers: &HeaderMap, secrecy: Secrecy, now: Seconds) {
+        self.clock += 1;
+        let mut jar = match self.jars.remove(site) {
+            Some((jar, _)) => {
+                self.bytes = self.bytes.saturating_sub(weight(site, &jar));
+                jar
+            }
+            None => Jar::default(),
+        };
+        jar.take(url, headers, secrecy, now);
+        if !jar.cookies.is_empty() {
+            self.bytes += weight(site, &jar);
+            self.jars.insert(site.to_owned(), (jar, self.clock));
+            self.shrink();
+        }
+    }
+
     /// Down to nine tenths, so that it is not done for each cookie.
     fn shrink(&mut self) {
         if self.bytes <= MOST_BYTES {
@@ -184,14 +222,14 @@ impl Kept {
                 break;
             }
             if let Some((jar, _)) = self.jars.remove(&site) {
-                self.bytes = self.bytes.saturating_sub(jar.weight());
+                self.bytes = self.bytes.saturating_sub(weight(&site, &jar));
             }
         }
     }
 }
 
 /// The registrable domain of a host; an address and a bare suffix are their own.
-fn site(host: &str) -> &str {
+pub(super) fn site(host: &str) -> &str {
     let is_address = host.starts_with('[') || host.parse::<std::net::Ipv4Addr>().is_ok();
     match is_address {
         true => host,
@@ -215,28 +253,42 @@ impl VisitCookies {
     }
 
     /// Takes the cookies of an answer, for its host to keep or for this visit alone.
-    pub(super) fn take(&mut self, url: &Url, headers: &HeaderMap, keep: KeepCookies) {
+    pub(super) fn take(
+        &mut self,
+        url: &Url,
+        headers: &HeaderMap,
+        secrecy: Secrecy,
+        keep: KeepCookies,
+    ) {
         if !headers.contains_key(SET_COOKIE) {
             return;
         }
         match keep {
-            KeepCookies::Off => self.own.take(url, headers, now()),
-            KeepCookies::Host => self.shared.take(url, headers, now()),
+            KeepCookies::Off => self.own.take(url, headers, secrecy, now()),
+            KeepCookies::Host => self.shared.take(url, headers, secrecy, now()),
         }
     }
 
     /// The `Cookie` header of a request, none without a cookie: longer paths first, and the older ones (RFC 6265 §5.4). `said` is what
     /// the operator set for the host, as a header's value; a cookie of the same name is shown instead.
-    pub(super) fn header(&self, url: &Url, said: Option<&HeaderValue>) -> Option<HeaderValue> {
+    pub(super) fn header(
+        &self,
+        url: &Url,
+        secrecy: Secrecy,
+        said: Option<&HeaderValue>,
+    ) -> Option<HeaderValue> {
+        if said.is_none() && self.is_empty() {
+            return None;
+        }
         let (host, _) = host(url)?;
         let (site, now) = (site(host), now());
         let mut shown = Vec::new();
         if let Some(imported) = self.shared.imported.get(site) {
-            lay(&mut shown, imported, url);
+            lay(&mut shown, imported, url, secrecy);
         }
         let kept = self.kept_of(site);
-        lay(&mut shown, &kept.cookies, url);
-        lay(&mut shown, &self.own.cookies, url);
+        lay(&mut shown, &kept.cookies, url, secrecy);
+        lay(&mut shown, &self.own.cookies, url, secrecy);
         shown.retain(|cookie| !cookie.is_over(now));
         shown.sort_by_key(|cookie| std::cmp::Reverse(cookie.path.len()));
         let pairs = said.map_or(&b""[..], HeaderValue::as_bytes);
@@ -264,6 +316,13 @@ impl VisitCookies {
         Some(header)
     }
 
+    /// Whether no host has a cookie: the usual state, in which nothing is looked up.
+    fn is_empty(&self) -> bool {
+        self.own.cookies.is_empty()
+            && self.shared.imported.is_empty()
+            && !self.shared.kept.0.any.load(Ordering::Relaxed)
+    }
+
     fn kept_of(&self, site: &str) -> Jar {
         let mut kept = self.shared.kept.lock();
         kept.clock += 1;
@@ -288,6 +347,8 @@ mod tests {
     use super::*;
     use crate::exchange::text;
 
+    const KEPT: Secrecy = Secrecy::Kept;
+
     fn url(text: &str) -> Url {
         Url::parse(text).unwrap()
     }
@@ -304,9 +365,9 @@ mod tests {
     fn shown(told: &[&[u8]]) -> Option<String> {
         let at = url("http://127.0.0.1:8080/");
         let mut visit = VisitCookies::new(&Cookies::default());
-        visit.take(&at, &lines(told), KeepCookies::Off);
+        visit.take(&at, &lines(told), KEPT, KeepCookies::Off);
         visit
-            .header(&at, None)
+            .header(&at, KEPT, None)
             .map(|header| text(&header).into_owned())
     }
 
@@ -333,8 +394,8 @@ mod tests {
             let at = url(&format!("https://a.example{path}"));
             let line = [b"a=1; ", &line[..]].concat();
             for bytes in [&line[5..], &line] {
-                if let Some(cookie) = Cookie::read(bytes, &at, 0) {
-                    let _ = (cookie.is_for(&at), cookie.is_over(i64::MAX), cookie.weight());
+                if let Some(cookie) = Cookie::read(bytes, &at, KEPT, 0) {
+                    let _ = (cookie.is_for(&at, KEPT), cookie.is_over(i64::MAX), cookie.weight());
                     proptest::prop_assert!(cookie.domain.ends_with("a.example"));
                 }
             }
@@ -362,16 +423,34 @@ mod tests {
         let count = MOST_BYTES / value.len() + 100;
         for n in 0..count {
             let at = url(&format!("https://h{n}.example/"));
-            cookies.take(&at, &lines(&[value.as_bytes()]), 0);
+            cookies.take(&at, &lines(&[value.as_bytes()]), KEPT, 0);
             // The first is used all the time.
-            VisitCookies::new(&cookies).header(&url("https://h0.example/"), None);
+            VisitCookies::new(&cookies).header(&url("https://h0.example/"), KEPT, None);
         }
         assert!(cookies.kept.lock().bytes <= MOST_BYTES);
         let has = |n: usize| {
             let at = url(&format!("https://h{n}.example/"));
-            VisitCookies::new(&cookies).header(&at, None).is_some()
+            VisitCookies::new(&cookies)
+                .header(&at, KEPT, None)
+                .is_some()
         };
         assert!(has(0) && has(count - 1) && !has(1));
+    }
+
+    #[test]
+    fn a_site_whose_cookies_are_refused_takes_no_room() {
+        let cookies = Cookies::default();
+        let take = |line: &[u8]| {
+            let at = url("https://a.example/");
+            cookies.take(&at, &lines(&[line]), KEPT, 0);
+            let kept = cookies.kept.lock();
+            (kept.jars.len(), kept.bytes)
+        };
+        assert_eq!(take(b"a=1; Domain=other.example"), (0, 0));
+        let (jars, bytes) = take(b"a=1");
+        assert_eq!(jars, 1);
+        assert!(bytes > EMPTY_JAR, "the entry itself counts, too: {bytes}");
+        assert_eq!(take(b"a=1"), (1, bytes));
     }
 
     #[test]
@@ -384,14 +463,16 @@ mod tests {
         let at = url("https://a.example/");
         let said = HeaderValue::from_static("a=said; d=said");
         let mut visit = VisitCookies::new(&cookies);
-        visit.take(&at, &lines(&[b"b=host; Path=/"]), KeepCookies::Host);
+        visit.take(&at, &lines(&[b"b=host; Path=/"]), KEPT, KeepCookies::Host);
         visit.take(
             &at,
             &lines(&[b"c=; Path=/; Max-Age=0", b"e=visit"]),
+            KEPT,
             KeepCookies::Off,
         );
-        let shown =
-            |visit: &VisitCookies| text(&visit.header(&at, Some(&said)).unwrap()).into_owned();
+        let shown = |visit: &VisitCookies| {
+            text(&visit.header(&at, KEPT, Some(&said)).unwrap()).into_owned()
+        };
         assert_eq!(shown(&visit), "d=said; a=file; b=host; e=visit");
         let next = VisitCookies::new(&cookies);
         assert_eq!(shown(&next), "d=said; a=file; c=file; b=host");

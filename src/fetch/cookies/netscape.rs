@@ -118,6 +118,7 @@ fn host(text: &str) -> Result<(String, bool), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fetch::hosts::Secrecy;
 
     const FILE: &str = "# Netscape HTTP Cookie File\r\n\
         \n\
@@ -137,7 +138,11 @@ mod tests {
         );
         let shown = |url: &str| -> Vec<String> {
             let url = Url::parse(url).unwrap();
-            let all = file.cookies.iter().filter(|cookie| cookie.is_for(&url));
+            let secrecy = Secrecy::of(&url, true);
+            let all = file
+                .cookies
+                .iter()
+                .filter(|cookie| cookie.is_for(&url, secrecy));
             all.map(|cookie| String::from_utf8_lossy(&cookie.name).into_owned())
                 .collect()
         };

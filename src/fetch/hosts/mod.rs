@@ -16,7 +16,7 @@ use url::Url;
 
 use super::cookies::KeepCookies;
 pub use pattern::{HostPattern, PatternError};
-pub(super) use pattern::{is_loopback, is_public_suffix};
+pub(super) use pattern::{Secrecy, is_loopback, is_public_suffix};
 
 use super::proxy::ProxyChoice;
 
@@ -75,7 +75,8 @@ impl HostRules {
         self.find(url).map(|(_, settings)| settings)
     }
 
-    fn find(&self, url: &Url) -> Option<(&HostPattern, &HostSettings)> {
+    /// The same with the pattern by which it was found.
+    pub(super) fn find(&self, url: &Url) -> Option<(&HostPattern, &HostSettings)> {
         // From behind: `max_by_key` answers the last of equals.
         let all = self.entries.iter().rev().flat_map(|settings| {
             let patterns = settings.hosts.iter().rev();
@@ -95,13 +96,16 @@ impl HostRules {
         self.entries.iter().any(|entry| entry.insecure)
     }
 
-    /// What the host of a request is to be told, if that may be said on its way.
-    pub(super) fn said_to(&self, url: &Url) -> Option<&HostSettings> {
-        let (pattern, settings) = self.find(url)?;
+    /// What a host is to be told whose entry was found, if that may be said on its way.
+    pub(super) fn said_to<'a>(
+        &self,
+        (pattern, settings): (&HostPattern, &'a HostSettings),
+        secrecy: Secrecy,
+    ) -> Option<&'a HostSettings> {
         if settings.headers.is_empty() && settings.login.is_none() {
             return None;
         }
-        if !pattern.may_carry_secrets(url) {
+        if !pattern.may_carry_secrets(secrecy) {
             self.keep_back(pattern);
             return None;
         }

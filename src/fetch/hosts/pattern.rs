@@ -66,10 +66,10 @@ impl HostPattern {
             }
     }
 
-    /// Whether what is secret may be said in a request for this URL, which matches: over https, to this machine itself, or where the
-    /// operator wrote that http is meant. So no redirect from https to http can lead a password into the open.
-    pub fn may_carry_secrets(&self, url: &Url) -> bool {
-        url.scheme() == "https" || self.scheme.is_some() || is_loopback(url)
+    /// Whether what is secret may be said in a request for a URL that matches: where nobody reads along, or where the operator wrote
+    /// that http is meant. So no redirect from https to http can lead a password into the open.
+    pub(in crate::fetch) fn may_carry_secrets(&self, secrecy: Secrecy) -> bool {
+        secrecy == Secrecy::Kept || self.scheme.is_some()
     }
 
     pub(super) fn rank(&self) -> Rank {
@@ -79,6 +79,25 @@ impl HostPattern {
             self.port.is_some(),
             self.scheme.is_some(),
         )
+    }
+}
+
+/// Whether somebody on its way can read a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::fetch) enum Secrecy {
+    /// Nobody can: it goes over https, or stays on this machine.
+    Kept,
+    /// Who is on its way can, a proxy too.
+    Open,
+}
+
+impl Secrecy {
+    /// Of a request for this URL, by the direct way or by a proxy.
+    pub(in crate::fetch) fn of(url: &Url, is_direct: bool) -> Secrecy {
+        match url.scheme() == "https" || (is_direct && is_loopback(url)) {
+            true => Secrecy::Kept,
+            false => Secrecy::Open,
+        }
     }
 }
 
@@ -253,13 +272,16 @@ mod tests {
     fn secrets_go_over_http_only_where_http_was_written_or_to_this_machine() {
         let may = |pattern: &str, url: &str| {
             let pattern: HostPattern = pattern.parse().unwrap();
-            pattern.may_carry_secrets(&Url::parse(url).unwrap())
+            pattern.may_carry_secrets(Secrecy::of(&Url::parse(url).unwrap(), true))
         };
         assert!(may("a.example", "https://a.example/"));
         assert!(!may("a.example", "http://a.example/"));
         assert!(may("http://a.example", "http://a.example/"));
         assert!(may("localhost:8080", "http://localhost:8080/"));
         assert!(may("127.0.0.1:8080", "http://127.0.0.1:8080/"));
+        let through_a_proxy = |url: &str| Secrecy::of(&Url::parse(url).unwrap(), false);
+        assert_eq!(through_a_proxy("http://localhost:8080/"), Secrecy::Open);
+        assert_eq!(through_a_proxy("https://localhost:8080/"), Secrecy::Kept);
     }
 
     #[test]
