@@ -215,6 +215,8 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
             let (visit, news) = answered(cx, task, url, exchange, usage).await;
             Ended::Visited(Box::new(visit), news, Some(fetched(began, ended_at)))
         }
+        // As before the request: nothing was made of it. A hop may have been answered, so the host's delay is kept.
+        Err(FetchError::NoProxy { wait }) => return Ended::Busy(wait.max(delay)),
         Err(error) => {
             let (visit, news) = unanswered(cx, task, &error, way, began);
             Ended::Visited(Box::new(visit), news, Some(fetched(began, ended_at)))
@@ -303,9 +305,18 @@ fn unanswered(
     way: Way,
     began: Boottime,
 ) -> (Visit, HostNews) {
+    let is_proxy_s = error.disposition() == Disposition::Proxy;
     let trouble = match error.disposition() {
         Disposition::Retry => Trouble::Passing,
         Disposition::RetryFew => Trouble::Unreachable,
+        // Proxies that work for others all the time, and fail for this one: else it would come back for ever.
+        Disposition::Proxy
+            if task.deferrals >= cx.settings.retry.max_deferrals
+                && PageUrl::parse(&task.url)
+                    .is_ok_and(|url| cx.fetcher.proxies_serve(url.as_url())) =>
+        {
+            Trouble::Passing
+        }
         Disposition::Proxy => Trouble::Proxy,
         _ => Trouble::Lasting,
     };
@@ -328,7 +339,8 @@ fn unanswered(
             words: error.to_string(),
             trouble,
         },
-        Some(row),
+        // The page is what it was: nobody was asked.
+        (!is_proxy_s).then_some(row),
     );
     let news = match (&visit.outcome, trouble) {
         (

@@ -15,6 +15,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use url::{Host, Url};
 
 use super::FetchError;
+use super::hosts::is_loopback;
 
 /// Answers whether the operator named a host, and so allows its private addresses.
 #[derive(Clone)]
@@ -79,9 +80,25 @@ impl PrivateGuard {
     /// # Errors
     /// [`FetchError::PrivateAddress`] if the literal is not public and nobody named it.
     pub(super) fn judge_literal(&self, url: &Url) -> Result<(), FetchError> {
-        let Some(ip) = literal(url) else {
-            return Ok(());
-        };
+        match literal(url) {
+            Some(ip) => self.judge(url, ip),
+            None => Ok(()),
+        }
+    }
+
+    /// The same for a URL that a proxy is to ask for, and that names the machine itself (RFC 6761 §6.3): `localhost` there is the
+    /// proxy's.
+    ///
+    /// # Errors
+    /// As [`PrivateGuard::judge_literal`].
+    pub(super) fn judge_for_proxy(&self, url: &Url) -> Result<(), FetchError> {
+        match is_loopback(url) {
+            true => self.judge(url, literal(url).unwrap_or(Ipv4Addr::LOCALHOST.into())),
+            false => Ok(()),
+        }
+    }
+
+    fn judge(&self, url: &Url, ip: IpAddr) -> Result<(), FetchError> {
         let host = url.host_str().unwrap_or_default();
         if self.allows(host, ip) {
             Ok(())
@@ -457,6 +474,27 @@ mod tests {
                 .judge_literal(&Url::parse("http://8.8.8.8/").unwrap())
                 .is_ok()
         );
+    }
+
+    #[test]
+    fn this_machine_s_names_are_no_way_around_it_behind_a_proxy() {
+        let guard = PrivateGuard::closed().with_own(&["localhost".parse().unwrap()]);
+        let judged = |text: &str| guard.judge_for_proxy(&Url::parse(text).unwrap());
+        for text in ["http://x.localhost:9200/", "http://LOCALHOST.LocalHost./"] {
+            assert_eq!(judged(text).unwrap_err().class(), "private_address");
+        }
+        assert!(judged("http://localhost:9200/").is_ok());
+        assert!(judged("http://localhost.example.org/").is_ok());
+    }
+
+    #[test]
+    fn what_a_stranger_chose_is_private_though_a_seed_names_it() {
+        let own = ["10.0.0.0/8".parse().unwrap()];
+        let named = PrivateGuard::new(|_| true).with_own(&own).for_strangers();
+        assert!(!named.allows("a.test", "192.168.0.1".parse().unwrap()));
+        assert!(named.allows("a.test", "10.0.0.1".parse().unwrap()));
+        let open = PrivateGuard::open().for_strangers();
+        assert!(open.allows("a.test", "192.168.0.1".parse().unwrap()));
     }
 
     #[test]

@@ -9,13 +9,13 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_RANGE, COOKIE, FROM, HeaderM
 use reqwest::redirect::Policy;
 use rustix::process::{Resource, getrlimit};
 use tokio::time::Instant;
-use url::Url;
+use url::{Host, Url};
 
 use super::address::{self, PrivateGuard};
 use super::body::{self, Deadline, Wire};
-use super::cookies::{Cookies, KeepCookies, VisitCookies};
+use super::cookies::{self, Cookies, KeepCookies, VisitCookies};
 use super::decode::{self, Decoded};
-use super::dns::{Guarded, Lookup};
+use super::dns::{Failure, Guarded, Lookup};
 use super::error::{self, FetchError, Stage};
 use super::guise::Guise;
 use super::hosts::{HostSettings, Secrecy};
@@ -270,6 +270,12 @@ impl Fetcher {
         self.inner.pool.rest(&self.candidates(url))
     }
 
+    /// Whether one of the proxies that may take a request for this URL reached a host in the last minute:
+    /// where it fails for one task again and again, that is the task's.
+    pub fn proxies_serve(&self, url: &Url) -> bool {
+        self.inner.pool.serves(&self.candidates(url))
+    }
+
     /// How the proxies stand, in the order of the settings.
     pub fn proxies(&self) -> Vec<ProxyReport> {
         self.inner.pool.report()
@@ -417,6 +423,8 @@ impl Fetcher {
         if candidates.is_empty() {
             return self.ask(request, cookies, deadline, None, way).await;
         }
+        guard.judge_for_proxy(request.url)?;
+        self.judge_proxy_s_host(request).await?;
         let host = request.url.host_str().unwrap_or_default();
         let (mut tried, mut last) = (Vec::new(), None);
         loop {
@@ -426,10 +434,39 @@ impl Fetcher {
             };
             tried.push(pass.index);
             let asked = self.ask(request, cookies, deadline, Some(&pass), way).await;
-            match self.settle(pass, asked).await {
-                Err(error @ FetchError::Proxy { .. }) => last = Some(error),
+            match self.settle(pass, host, asked).await {
+                // Another may have a way there.
+                Err(
+                    error @ (FetchError::Proxy { .. }
+                    | FetchError::Tunnel {
+                        blame: Blame::Unclear,
+                        ..
+                    }),
+                ) => last = Some(error),
                 settled => return settled,
             }
+        }
+    }
+
+    /// A proxy's own name is looked up unsifted for the connection to it. A page that links there is
+    /// sifted like any other.
+    async fn judge_proxy_s_host(&self, request: &Request<'_>) -> Result<(), FetchError> {
+        let Some(Host::Domain(host)) = request.url.host() else {
+            return Ok(());
+        };
+        let (inner, terms) = (&*self.inner, &request.terms);
+        let mut upstreams = terms
+            .candidates
+            .iter()
+            .map(|&index| &inner.proxied[index].0);
+        if !upstreams.any(|upstream| upstream.url.host_str() == Some(host)) {
+            return Ok(());
+        }
+        let port = request.url.port_or_known_default();
+        match inner.names.addresses(host, port, terms.whose).await {
+            Err(failure @ Failure::Private { .. }) => Err(failure.to_error(None)),
+            // Whatever else there is, the proxy will say.
+            _ => Ok(()),
         }
     }
 
@@ -468,6 +505,7 @@ impl Fetcher {
             && inner.proxied[pass.index].0.answers(request.url)
             && let Some(said) = proxy::of_headers(status, response.headers())
         {
+            let said = proxy::believed(said, pass.has_reached());
             return Err(error::of_said(Arc::clone(pass.label()), said));
         }
         if status < 200 {
@@ -515,6 +553,7 @@ impl Fetcher {
     async fn settle(
         &self,
         pass: Pass,
+        host: &str,
         asked: Result<Answer, FetchError>,
     ) -> Result<Answer, FetchError> {
         let error = match asked {
@@ -534,14 +573,20 @@ impl Fetcher {
                 if !upstream.is_there().await {
                     return Err(fail(pass, "it cannot be reached".to_owned()));
                 }
-                return Err(doubt(pass, error));
+                return Err(doubt(pass, host, error));
             }
+            FetchError::Tunnel {
+                blame: Blame::Claimed,
+                ..
+            } => return Err(doubt(pass, host, error)),
             // Silence and broken connections may be anybody's.
-            FetchError::Reset(_) | FetchError::ConnectTimeout(_) => return Err(doubt(pass, error)),
+            FetchError::Reset(_) | FetchError::ConnectTimeout(_) => {
+                return Err(doubt(pass, host, error));
+            }
             FetchError::IdleTimeout { stage, .. } | FetchError::TotalTimeout { stage, .. }
                 if *stage == Stage::Headers =>
             {
-                return Err(doubt(pass, error));
+                return Err(doubt(pass, host, error));
             }
             FetchError::Tunnel { .. }
             | FetchError::Tls { .. }
@@ -600,12 +645,12 @@ fn fail(pass: Pass, reason: String) -> FetchError {
     FetchError::Proxy { label, reason }
 }
 
-/// Counts a host that was not reached, perhaps by the proxy's fault: one of several in a row is.
-fn doubt(pass: Pass, error: FetchError) -> FetchError {
-    match pass.doubted() {
+/// Counts a host that was not reached, perhaps by the proxy's fault: one of several sites in a row is.
+fn doubt(pass: Pass, host: &str, error: FetchError) -> FetchError {
+    match pass.doubted(cookies::site(host)) {
         Some(pass) => fail(
             pass,
-            format!("it reached none of several hosts; of the last: {error}"),
+            format!("it reached none of several sites; of the last: {error}"),
         ),
         None => error,
     }

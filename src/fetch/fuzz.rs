@@ -32,6 +32,6 @@ pub fn to_itself(page: &PageUrl, status: u16, headers: &HeaderMap) -> Option<Pag
 pub fn cookie(page: &PageUrl, headers: &HeaderMap) -> Option<http::HeaderValue> {
     let mut cookies = VisitCookies::new(&Cookies::new(&[], Jars::default()));
     let secrecy = Secrecy::of(page.as_url(), true);
-    cookies.take(page.as_url(), headers, KeepCookies::Off, secrecy);
+    cookies.take(page.as_url(), headers, secrecy, KeepCookies::Off);
     cookies.header(page.as_url(), secrecy, None)
 }

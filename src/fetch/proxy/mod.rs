@@ -29,7 +29,7 @@ pub use health::{ProxyReport, ProxyState};
 pub use pool::Rotation;
 pub(super) use pool::{Pass, Pool};
 pub use verdict::Blame;
-pub(super) use verdict::{Said, of_headers, of_words};
+pub(super) use verdict::{Said, believed, of_headers, of_words};
 
 /// The label of proxies that the environment names.
 const ENVIRONMENT_LABEL: &str = "env";

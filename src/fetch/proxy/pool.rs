@@ -8,7 +8,7 @@ use rand::RngExt as _;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-use super::health::{Health, ProxyReport};
+use super::health::{Health, ProxyReport, Ticket};
 
 /// How requests are spread over several proxies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,6 +22,9 @@ pub enum Rotation {
     /// By chance.
     Random,
 }
+
+/// A proxy that reached a host so long ago is taken for one that works: twice the usual wait of a task.
+const LATELY: Duration = Duration::from_secs(60);
 
 /// The proxies, by the indices of `Routes`.
 pub(in crate::fetch) struct Pool {
@@ -71,12 +74,12 @@ impl Pool {
             }
             let mut health = self.health(index);
             if health.rests(now).is_none() {
-                health.begin(now);
+                let ticket = health.begin(now);
                 drop(health);
                 return Ok(Pass {
                     pool: Arc::clone(self),
                     index,
-                    host: hash(host, ""),
+                    ticket,
                     open: true,
                 });
             }
@@ -92,6 +95,15 @@ impl Pool {
             .map(|&index| self.health(index).rests(now));
         // A missing rest is less than any.
         rests.min().flatten()
+    }
+
+    /// Whether one of the candidates reached a host in the last minutes.
+    pub(in crate::fetch) fn serves(&self, candidates: &[usize]) -> bool {
+        let now = Instant::now();
+        candidates.iter().any(|&index| {
+            let reached = self.health(index).last_reached();
+            reached.is_some_and(|at| now.duration_since(at) < LATELY)
+        })
     }
 
     fn in_turn(&self, candidates: &[usize], host: &str) -> Vec<usize> {
@@ -152,7 +164,7 @@ fn hash(host: &str, label: &str) -> u64 {
 pub(in crate::fetch) struct Pass {
     pool: Arc<Pool>,
     pub(in crate::fetch) index: usize,
-    host: u64,
+    ticket: Ticket,
     open: bool,
 }
 
@@ -164,7 +176,11 @@ impl Pass {
     /// Something came from beyond the proxy.
     pub(in crate::fetch) fn reached(mut self, bytes: u64) {
         self.open = false;
-        if self.pool.health(self.index).reached(bytes) {
+        let news = self
+            .pool
+            .health(self.index)
+            .reached(self.ticket, Instant::now(), bytes);
+        if news {
             tracing::info!(proxy = %self.label(), "the proxy {} works again", self.label());
         }
     }
@@ -176,15 +192,21 @@ impl Pass {
             let rests = &self.pool.rests;
             self.pool
                 .health(self.index)
-                .failed(Instant::now(), rests, reason)
+                .failed(self.ticket, Instant::now(), rests, reason)
         };
         tracing::warn!(proxy = %self.label(), "the proxy {} failed and rests for {rest:.0?}: {reason}", self.label());
     }
 
-    /// The proxy did not reach the host, perhaps by its own fault. Answers the pass if that is one
-    /// host too many.
-    pub(in crate::fetch) fn doubted(mut self) -> Option<Pass> {
-        if self.pool.health(self.index).doubted(self.host) {
+    /// Whether the proxy reached a host since it started, or since it last failed.
+    pub(in crate::fetch) fn has_reached(&self) -> bool {
+        self.pool.health(self.index).has_reached()
+    }
+
+    /// The proxy did not reach a host of this site, perhaps by its own fault. Answers the pass if that
+    /// is one too many.
+    pub(in crate::fetch) fn doubted(mut self, site: &str) -> Option<Pass> {
+        let site = hash(site, "");
+        if self.pool.health(self.index).doubted(self.ticket, site) {
             return Some(self);
         }
         self.open = false;
@@ -195,7 +217,7 @@ impl Pass {
 impl Drop for Pass {
     fn drop(&mut self) {
         if self.open {
-            self.pool.health(self.index).end();
+            self.pool.health(self.index).end(self.ticket);
         }
     }
 }
@@ -255,6 +277,17 @@ mod tests {
         for (before, after) in before.iter().zip(chosen()) {
             assert!(after != 2 && (*before == after || *before == 2));
         }
+    }
+
+    #[test]
+    fn proxies_serve_while_one_of_them_reached_a_host_lately() {
+        let pool = pool(2, Rotation::RoundRobin);
+        assert!(!pool.serves(&[0, 1]));
+        pool.take(&[0], &[], "h").unwrap().reached(0);
+        assert!(pool.serves(&[0, 1]) && !pool.serves(&[1]));
+        // For others it does, though it failed since.
+        pool.take(&[0], &[], "h").unwrap().failed("refused");
+        assert!(pool.serves(&[0]));
     }
 
     #[test]

@@ -15,9 +15,26 @@ use crate::exchange::text;
 pub enum Blame {
     /// The host's: the proxy works.
     Host,
-    /// The host's most likely; of several hosts in a row, the proxy's.
+    /// The host's most likely; of several sites in a row, the proxy's.
     Unclear,
+    /// The same, but said in an answer that may as well be the host's own: so no other proxy asks it at once.
+    Claimed,
 }
+
+/// What a proxy that refuses by its own rules or limits says: another may let us through (squid; RFC 9209 §2.3).
+const REFUSALS: [&str; 4] = [
+    "ERR_ACCESS_DENIED",
+    "ERR_CACHE_ACCESS_DENIED",
+    "http_request_denied",
+    "connection_limit_reached",
+];
+
+/// What a proxy says of a failure within itself (RFC 9209 §2.3).
+const FAILURES: [&str; 3] = [
+    "proxy_internal_error",
+    "proxy_configuration_error",
+    "proxy_loop_detected",
+];
 
 /// What a proxy says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,27 +104,38 @@ pub(in crate::fetch) fn of_headers(status: u16, headers: &HeaderMap) -> Option<S
             let reason = "it lets nobody there (403)".to_owned();
             return Some(Said::Unreached(Blame::Unclear, reason));
         }
-        ..500 => return None,
+        _ if status < 400 => return None,
         _ => {}
     }
-    let value = |name: &str| headers.get(name).map(text);
+    // Also with a 403: that a proxy lets us nowhere must not be read as a host's word on its robots.txt.
+    let value = |name: &str| headers.get_all(name).iter().next_back().map(text);
+    let squid = || {
+        let error = value("x-squid-error")?;
+        error.split(' ').next().map(str::to_owned)
+    };
     // RFC 9209 §2.1.1 and §2.3.
-    if let Some(error) = value("proxy-status").as_deref().and_then(proxy_error) {
-        let own = [
-            "proxy_internal_error",
-            "proxy_configuration_error",
-            "proxy_loop_detected",
-        ];
-        return Some(match own.contains(&error.as_str()) {
-            true => Said::Failed(error),
-            false => Said::Unreached(Blame::Host, error),
+    let named = value("proxy-status").as_deref().and_then(proxy_error);
+    if let Some(error) = named.or_else(squid) {
+        return Some(if FAILURES.contains(&error.as_str()) {
+            Said::Failed(error)
+        } else if REFUSALS.contains(&error.as_str()) {
+            Said::Unreached(Blame::Unclear, error)
+        } else {
+            Said::Unreached(Blame::Host, error)
         });
     }
-    if let Some(error) = value("x-squid-error") {
-        let error = error.split(' ').next().unwrap_or_default().to_owned();
-        return Some(Said::Unreached(Blame::Host, error));
+    (is_tinyproxy && status >= 500)
+        .then(|| Said::Unreached(Blame::Host, format!("it answers {status}")))
+}
+
+/// Whether words of an answer are believed: whoever is asked can write them, and a host that could send a proxy to rest with them would
+/// end a whole crawl. So they are the proxy's own only where it reached nobody (`has_reached`) since it started or last failed.
+pub(in crate::fetch) fn believed(said: Said, has_reached: bool) -> Said {
+    match said {
+        Said::Failed(reason) if has_reached => Said::Unreached(Blame::Claimed, reason),
+        Said::Unreached(Blame::Unclear, reason) => Said::Unreached(Blame::Claimed, reason),
+        said => said,
     }
-    is_tinyproxy.then(|| Said::Unreached(Blame::Host, format!("it answers {status}")))
 }
 
 /// The error of the last proxy that names one: `a; received-status=200, b; error=dns_timeout`.
@@ -183,5 +211,47 @@ mod tests {
             Some(Said::Failed("proxy_internal_error".to_owned()))
         );
         assert!(matches!(of(407, "server", "nginx"), Some(Said::Failed(_))));
+    }
+
+    #[test]
+    fn a_proxy_that_lets_us_nowhere_is_not_taken_for_the_host() {
+        let of = |status, name: &'static str, value: &'static str| {
+            let value = http::HeaderValue::from_static(value);
+            let headers = HeaderMap::from_iter([(http::HeaderName::from_static(name), value)]);
+            of_headers(status, &headers)
+        };
+        let refused = |words: &str| Some(Said::Unreached(Blame::Unclear, words.to_owned()));
+        for (status, name, value, words) in [
+            (
+                403,
+                "x-squid-error",
+                "ERR_ACCESS_DENIED 0",
+                "ERR_ACCESS_DENIED",
+            ),
+            (
+                403,
+                "proxy-status",
+                "p; error=http_request_denied",
+                "http_request_denied",
+            ),
+            (
+                429,
+                "proxy-status",
+                "p; error=connection_limit_reached; details=x",
+                "connection_limit_reached",
+            ),
+        ] {
+            assert_eq!(of(status, name, value), refused(words));
+        }
+        assert_eq!(of(403, "proxy-status", "p; received-status=403"), None);
+        assert_eq!(of(200, "x-squid-error", "ERR_ACCESS_DENIED 0"), None);
+    }
+
+    #[test]
+    fn a_host_s_word_against_a_proxy_that_reached_others_is_a_doubt_at_most() {
+        let failed = || Said::Failed("407".to_owned());
+        assert_eq!(believed(failed(), false), failed());
+        let doubt = Said::Unreached(Blame::Claimed, "407".to_owned());
+        assert_eq!(believed(failed(), true), doubt);
     }
 }
