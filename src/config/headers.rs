@@ -3,7 +3,7 @@
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use toml::de::DeValue;
-use toml::{Table, Value};
+use toml::{Spanned, Table, Value};
 
 use super::secret::{Secret, Variables};
 use super::{Setting, setting};
@@ -57,9 +57,14 @@ fn value(text: &SecretString) -> Result<HeaderValue, String> {
 }
 
 fn entry(name: &str, found: &DeValue<'_>) -> Result<(HeaderName, Secret), String> {
-    let header: HeaderName = name
+    let header = name
         .parse()
         .map_err(|_| format!("\"{name}\" is no name of a header"))?;
+    named(header, found)
+}
+
+fn named(header: HeaderName, found: &DeValue<'_>) -> Result<(HeaderName, Secret), String> {
+    let name = &header;
     if let Some(why) = header_refusal(&header) {
         return Err(format!("{name} cannot be set: {why}"));
     }
@@ -70,16 +75,18 @@ fn entry(name: &str, found: &DeValue<'_>) -> Result<(HeaderName, Secret), String
     Ok((header, secret))
 }
 
-/// A header as HTTP writes it: `Name: value`.
-fn line(found: &DeValue<'_>) -> Result<(HeaderName, Secret), String> {
+/// A header as HTTP writes it: `Name: value`. One that cannot be read is not repeated: any part of it may be the secret.
+fn line((at, found): (usize, &DeValue<'_>)) -> Result<(HeaderName, Secret), String> {
     let text = found.as_str().unwrap_or_default();
-    match text.split_once(':') {
-        Some((name, value)) => entry(name.trim(), &DeValue::String(value.trim().into())),
-        // What follows the name may be a secret.
-        None => Err(format!(
-            "\"{}\" is no header: write \"Name: value\"",
-            text.split_whitespace().next().unwrap_or_default()
-        )),
+    let read = text
+        .split_once(':')
+        .and_then(|(name, value)| Some((name.trim().parse().ok()?, value.trim())));
+    match read {
+        Some((name, value)) => named(name, &DeValue::String(value.into())),
+        None => {
+            let nth = at + 1;
+            Err(format!("no. {nth} is no header: write \"Name: value\""))
+        }
     }
 }
 
@@ -90,8 +97,14 @@ impl Setting for Headers {
                 .iter()
                 .map(|(name, found)| entry(name.get_ref(), found.get_ref()))
                 .collect(),
-            (_, Some(lines)) => lines.iter().map(|found| line(found.get_ref())).collect(),
-            _ => return setting::expected("a table like { Accept-Language = \"de\" }", found),
+            (_, Some(lines)) => {
+                let lines = lines.iter().map(Spanned::get_ref).enumerate();
+                lines.map(line).collect()
+            }
+            _ => {
+                let what = "a table like { Accept-Language = \"de\" }";
+                return setting::expected_of_secret(what, found);
+            }
         };
         let mut headers: Vec<(HeaderName, Secret)> = Vec::new();
         let mut wrong = Vec::new();
@@ -117,5 +130,28 @@ impl Setting for Headers {
             .map(|(name, secret)| (name.to_string(), secret.write()))
             .collect();
         Value::Table(table)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_that_stands_where_a_table_should_is_not_repeated() {
+        for text in [
+            "Authorization: Bearer s3cret",
+            "\"X-Api-Key: s3cret\"",
+            "s3cret",
+            "[\"s3cret\"]",
+            "[\"X-Api-Key s3cret\", \"Bearer s3cret: x\"]",
+            "{ Host = \"s3cret\" }",
+            "[1, \"s3cret\"]",
+        ] {
+            let complaint = Headers::read_text(text).unwrap_err();
+            assert!(!complaint.contains("s3cret"), "{complaint}");
+        }
+        let complaint = Headers::read_text("[\"A: 1\", \"s3cret\"]").unwrap_err();
+        assert_eq!(complaint, "no. 2 is no header: write \"Name: value\"");
     }
 }

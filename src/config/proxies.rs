@@ -227,6 +227,13 @@ pub struct Surroundings {
     pub proxy_environment: ProxyEnvironment,
 }
 
+impl std::fmt::Debug for Surroundings {
+    /// Leaves all of it out: the proxies are with their passwords.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Surroundings").finish_non_exhaustive()
+    }
+}
+
 impl Config {
     /// Looks up secrets, cookies and proxies. `now` in seconds since 1970.
     ///
@@ -325,14 +332,28 @@ impl Config {
     }
 }
 
+/// Says whether a text may be a proxy's label: a word, or the `host:port` of one that was given none.
+fn is_label(text: &str) -> bool {
+    let is_plain = |text: &str| {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        !text.is_empty() && text.chars().all(is_part)
+    };
+    match text.rsplit_once(':') {
+        Some((host, port)) => {
+            let is_host = is_plain(host) || (host.starts_with('[') && host.ends_with(']'));
+            is_host && port.parse::<u16>().is_ok()
+        }
+        None => is_plain(text),
+    }
+}
+
 /// The way to some hosts, in an entry of `[[hosts]]`.
 impl Setting for ProxyChoice {
     fn read(value: &DeValue<'_>) -> Result<Self, String> {
         match value.as_str() {
-            Some(text) if !text.is_empty() && !text.contains("://") => Ok(ProxyChoice::of(text)),
-            // It might hold a password.
-            Some(_) => Err(format!("expected a label of [{PROXIES}], or \"direct\"")),
-            None => setting::expected("a label of [proxies], or \"direct\"", value),
+            Some(text) if is_label(text) => Ok(ProxyChoice::of(text)),
+            // What is none might be a URL, with a password.
+            _ => setting::expected_of_secret("a label of [proxies], or \"direct\"", value),
         }
     }
 
@@ -418,9 +439,22 @@ mod tests {
             "[fetch]\nproxy = [\"direct\", \"http://me:hunter2@a.test\"]",
             "[fetch]\nproxy = \"nobody\"",
             "[[hosts]]\nhost = \"a.test\"\nproxy = \"http://me:hunter2@a.test\"",
+            "[[hosts]]\nhost = \"a.test\"\nproxy = \"me:hunter2@a.test:3128\"",
+            "[[hosts]]\nhost = \"a.test\"\nproxy = \"hunter2@a.test\"",
+            "[fetch]\nproxy = \"me:hunter2@a.test:3128\"",
         ] {
             let complaint = loaded(wrong).unwrap_err().to_string();
             assert!(!complaint.contains("hunter2"), "{complaint}");
+        }
+    }
+
+    #[test]
+    fn a_host_s_proxy_is_a_word_or_the_host_and_port_of_one_without_a_label() {
+        for label in ["eu", "exit_1-b", "proxy.test:3128", "[::1]:1080", "direct"] {
+            assert!(is_label(label), "{label}");
+        }
+        for other in ["", "me:hunter2", "http://a.test", "a b", "me@a.test:1"] {
+            assert!(!is_label(other), "{other}");
         }
     }
 

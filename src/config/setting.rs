@@ -52,6 +52,11 @@ pub(super) fn expected<T>(what: &str, found: &DeValue<'_>) -> Result<T, String> 
     })
 }
 
+/// The same where the value may be a secret, or hold one: it is not repeated.
+pub(super) fn expected_of_secret<T>(what: &str, found: &DeValue<'_>) -> Result<T, String> {
+    Err(format!("expected {what}, found a {}", found.type_str()))
+}
+
 fn integer(value: &DeValue<'_>) -> Option<i128> {
     let DeValue::Integer(number) = value else {
         return None;
@@ -178,14 +183,8 @@ impl Setting for ByteSize {
 
 impl Setting for SecretString {
     fn read(value: &DeValue<'_>) -> Result<Self, String> {
-        // The value itself stays out of the complaint.
         value.as_str().map_or_else(
-            || {
-                Err(format!(
-                    "expected a text in quotes, found a {}",
-                    value.type_str()
-                ))
-            },
+            || expected_of_secret("a text in quotes", value),
             |text| Ok(text.into()),
         )
     }
@@ -195,12 +194,18 @@ impl Setting for SecretString {
     }
 }
 
-/// Returns a URL, or a `label=URL`, without its password; `***` for what is neither.
+/// Returns a URL, or a `label=URL`, without its password; `***` for what is neither. A user name that stands alone is a proxy's key, but
+/// for a database's, which is known by its user.
 pub(super) fn redact(secret: &str) -> String {
     let (label, address) = split_label(secret);
-    let Ok(mut url) = Url::parse(address) else {
+    let Some(mut url) = Url::parse(address).ok().filter(Url::has_host) else {
         return "***".into();
     };
+    let is_database = matches!(url.scheme(), "postgres" | "postgresql");
+    let has_key = !url.username().is_empty() && url.password().is_none();
+    if has_key && !is_database && url.set_username("***").is_err() {
+        return "***".into();
+    }
     if url.password().is_some() && url.set_password(Some("***")).is_err() {
         return "***".into();
     }
@@ -214,11 +219,13 @@ pub(super) fn redact(secret: &str) -> String {
     format!("{label}{url}")
 }
 
-/// Splits `label=URL` behind the `=`; without a label the first part is empty.
+/// Splits `label=URL` behind the `=`; without a label the first part is empty. What holds a `:` or an `@` is no label, but a URL without
+/// its scheme, and the `=` perhaps a password's.
 pub(super) fn split_label(text: &str) -> (&str, &str) {
     let scheme = text.find("://").unwrap_or(text.len());
     text[..scheme]
         .find('=')
+        .filter(|at| !text[..*at].contains([':', '@']))
         .map_or(("", text), |at| text.split_at(at + 1))
 }
 
@@ -346,6 +353,10 @@ mod tests {
             "host=db password=hunter2",
             "socks5://me:hunter2@proxy.example:1080",
             "home=socks5://me:hunter2@proxy.example:1080",
+            "http://hunter2@proxy.example:3128",
+            "http://hunter2:@proxy.example:3128",
+            "me:hunter2@proxy.example:3128",
+            "me:hunter2=@proxy.example:3128",
         ] {
             let shown = SecretString::from(secret).write().to_string();
             assert!(!shown.contains("hunter2"), "{shown}");
@@ -354,6 +365,8 @@ mod tests {
             redact("postgres://me:hunter2@db.example/crawl"),
             "postgres://me:***@db.example/crawl"
         );
+        let database = "postgres://me@db.example/crawl";
+        assert_eq!(redact(database), database);
     }
 
     #[test]

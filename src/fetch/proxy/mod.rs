@@ -99,11 +99,13 @@ impl Upstream {
     /// [`FetchError::Setting`] for another scheme or no host; it shows no credentials.
     pub(super) fn parse(text: &str) -> Result<Upstream, FetchError> {
         let text = text.trim();
-        let scheme_end = text.find("://").unwrap_or(text.len());
-        let (label, address) = match text[..scheme_end].split_once('=') {
-            Some((label, _)) => (Some(label.trim()), text[label.len() + 1..].trim()),
-            None => (None, text),
-        };
+        match label_end(text) {
+            Some(at) => Upstream::read(Some(text[..at].trim()), text[at + 1..].trim()),
+            None => Upstream::read(None, text),
+        }
+    }
+
+    fn read(label: Option<&str>, address: &str) -> Result<Upstream, FetchError> {
         let wrong = |reason: &str| FetchError::Setting {
             key: "proxy",
             reason: format!("{}: {reason}", without_credentials(address)),
@@ -153,7 +155,8 @@ impl Upstream {
     }
 
     fn of_environment(text: &str) -> Result<Upstream, FetchError> {
-        let upstream = Upstream::parse(text)?;
+        // Without a label, as for all others who read it: a `=` there is of the user's name or password.
+        let upstream = Upstream::read(None, text.trim())?;
         Ok(Upstream {
             label: ENVIRONMENT_LABEL.into(),
             ..upstream
@@ -173,11 +176,19 @@ fn default_port(scheme: &str) -> Option<u16> {
     }
 }
 
+/// Where the `=` of `label=URL` is. What holds a `:` or an `@` is no label, but a URL without its scheme.
+fn label_end(text: &str) -> Option<usize> {
+    let scheme = text.find("://").unwrap_or(text.len());
+    text[..scheme]
+        .find('=')
+        .filter(|at| !text[..*at].contains([':', '@']))
+}
+
 /// What of a proxy's text may be shown: not what stands before the last `@` of its authority.
 pub(super) fn without_credentials(text: &str) -> String {
     let start = text
         .find("://")
-        .map_or_else(|| text.find('=').map_or(0, |at| at + 1), |at| at + 3);
+        .map_or_else(|| label_end(text).map_or(0, |at| at + 1), |at| at + 3);
     match text[start..].rfind('@') {
         Some(at) => format!("{}{}", &text[..start], &text[start + at + 1..]),
         None => text.to_owned(),
@@ -368,6 +379,11 @@ mod tests {
                 "socks5://u:p%3D@10.0.0.1:9",
             ),
             ("home = proxy.test", "home", "http://proxy.test/"),
+            (
+                "user:pa=ss@h.test:3128",
+                "h.test:3128",
+                "http://user:pa%3Dss@h.test:3128/",
+            ),
         ] {
             let upstream = Upstream::parse(text).unwrap();
             assert_eq!(
@@ -411,6 +427,20 @@ mod tests {
             environment(&[("HTTP_PROXY", "b"), ("REQUEST_METHOD", "GET")]).http,
             None
         );
+    }
+
+    #[test]
+    fn an_equals_sign_in_a_proxy_of_the_environment_is_of_its_password() {
+        for text in ["user:se=cret@h.test", "se=cret@h.test"] {
+            let upstream = Upstream::of_environment(text).unwrap();
+            assert_eq!(upstream.url.host_str(), Some("h.test"), "{text}");
+            assert_eq!(&*upstream.label, "env");
+        }
+        let shown = format!(
+            "{:?}",
+            environment(&[("http_proxy", "user:se=cret@h.test")])
+        );
+        assert!(!shown.contains("se=") && !shown.contains("cret"), "{shown}");
     }
 
     #[test]
