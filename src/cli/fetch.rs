@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::flags::FetchFlags;
 use super::output::WithHint as _;
-use super::{Context, Exit, output, surroundings};
+use super::{Context, Exit, output};
 use crate::canon::{HrefCache, PageUrl};
 use crate::config::{Config, FlagValue};
 use crate::exchange::{Exchange, Truncated, text};
@@ -60,7 +60,7 @@ impl FetchArgs {
     pub(super) async fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let config = &context.loaded.config;
         let url = PageUrl::seed(&self.url)?;
-        let fetcher = fetcher(config, &url)?;
+        let fetcher = fetcher(context, &url)?;
         if config.crawl.obey_robots
             && let Some(refusal) = refusal(&fetcher, config, &url).await
         {
@@ -104,9 +104,10 @@ impl FetchArgs {
 }
 
 /// A fetcher for which the URL's host is named, like that of a seed.
-fn fetcher(config: &Config, url: &PageUrl) -> anyhow::Result<Fetcher> {
+fn fetcher(context: &Context, url: &PageUrl) -> anyhow::Result<Fetcher> {
     let named = url.host().host().to_owned();
-    let settings = config.fetch_settings(surroundings(config)?);
+    let config = &context.loaded.config;
+    let settings = config.fetch_settings(context.surroundings()?);
     let guard = PrivateGuard::new(move |host| host == named);
     Ok(Fetcher::new(settings, guard)?)
 }

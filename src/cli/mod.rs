@@ -139,6 +139,21 @@ pub struct Context {
     pub loaded: Loaded,
     /// Whether nothing but warnings, errors and data shall be seen.
     pub quiet: bool,
+    /// What requests carry, and by which ways they go, where the command makes any: read once, since a pipe can be read no second time.
+    surroundings: Option<Surroundings>,
+}
+
+impl Context {
+    /// What requests carry, and by which ways they go.
+    ///
+    /// # Errors
+    /// Everything that cannot be had or read, where the command was not thought to make requests.
+    fn surroundings(&self) -> Result<Surroundings, Problems> {
+        match &self.surroundings {
+            Some(surroundings) => Ok(surroundings.clone()),
+            None => surroundings(&self.loaded.config),
+        }
+    }
 }
 
 /// Runs the program: parses the command line, runs the command, prints its error, returns its code.
@@ -172,10 +187,11 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         true => layers.finish_with_the_crawl()?,
         false => layers.finish()?,
     };
-    if cli.command.makes_requests() {
-        // A secret that is missing is told before anything has begun.
-        surroundings(&loaded.config)?;
-    }
+    // A secret that is missing is told before anything has begun.
+    let surroundings = match cli.command.makes_requests() {
+        true => Some(surroundings(&loaded.config)?),
+        false => None,
+    };
     logging::start(&loaded.config.log);
     #[cfg(unix)]
     files::raise_limit();
@@ -185,6 +201,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
     let context = Context {
         loaded,
         quiet: cli.global.quiet,
+        surroundings,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -46,7 +46,7 @@ impl WorkArgs {
             quiet: context.quiet,
             crawl: self.database.crawl.clone(),
         };
-        let ended = crawl(&context.loaded, &opened, begin, order).await;
+        let ended = crawl(context, &opened, begin, order).await;
         opened.close().await?;
         ended
     }

@@ -92,6 +92,10 @@ fn cookies(path: &Path, now: i64) -> Result<Vec<Cookie>, Vec<Problem>> {
         let message = format!("all its {} cookies have run out", file.over);
         let hint = Some("export them anew from the browser that is logged in");
         problems.push(problem(shown.to_string(), message, hint));
+    } else if file.cookies.is_empty() {
+        let message = "there is no cookie in it".to_owned();
+        let hint = Some("without one leave fetch.cookie_file out; a pipe can be read only once");
+        problems.push(problem(shown.to_string(), message, hint));
     }
     if problems.is_empty() {
         Ok(file.cookies)

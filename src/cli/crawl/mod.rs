@@ -84,7 +84,7 @@ impl CrawlArgs {
             quiet: context.quiet,
             crawl: self.database.crawl.clone(),
         };
-        let ended = crawl(&context.loaded, &opened, begin, order).await;
+        let ended = crawl(context, &opened, begin, order).await;
         opened.close().await?;
         ended
     }

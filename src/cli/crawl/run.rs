@@ -9,7 +9,7 @@ use super::super::database::Opened;
 use super::super::output::{self, WithHint};
 use super::super::progress::{Progress, ProgressLine};
 use super::super::seeds::{self, Source};
-use super::super::{Exit, surroundings};
+use super::super::{Context, Exit};
 use super::agree::{self, Terms};
 use super::{advice, signals, summary};
 use crate::config::{Config, Loaded, Surroundings};
@@ -49,7 +49,7 @@ pub(in crate::cli) enum Begin {
 ///
 /// Seeds that cannot be read, a contact that is missing, settings that are not the crawl's, a database that will not do.
 pub(in crate::cli) async fn crawl(
-    loaded: &Loaded,
+    context: &Context,
     opened: &Opened,
     begin: Begin,
     order: Order,
@@ -62,8 +62,8 @@ pub(in crate::cli) async fn crawl(
     let heart = opened.connect_direct("pgcrawl heartbeat").await?;
     let ear = opened.connect_direct("pgcrawl wake-ups").await?;
     let member = Member {
-        loaded,
-        surroundings: surroundings(&loaded.config)?,
+        loaded: &context.loaded,
+        surroundings: context.surroundings()?,
         pool,
         crawl_pool,
         heart,

@@ -129,7 +129,7 @@ async fn visit(context: &Context, opened: &Opened, server: &Server) -> anyhow::R
         quiet: context.quiet,
         crawl: Some(CRAWL.to_owned()),
     };
-    let exit = crawl(&context.loaded, opened, begin, order).await?;
+    let exit = crawl(context, opened, begin, order).await?;
     if exit != Exit::Finished {
         return Ok(exit);
     }

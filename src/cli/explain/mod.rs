@@ -69,6 +69,7 @@ async fn explain(
     let context = Context {
         loaded: terms?.map_or_else(|| context.loaded.clone(), |terms| terms.loaded),
         quiet: context.quiet,
+        surroundings: None,
     };
     chapters(url, &context, opened).await
 }
