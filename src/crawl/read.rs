@@ -240,6 +240,10 @@ async fn redirect(cx: &Context, task: &ClaimedTask, url: &PageUrl, exchange: &Ex
         redirect_to: Some(crate::pages::clean(target.as_str(), 4_000)),
         ..page
     };
+    if target.digest() == url.digest() {
+        // To itself, which the fetch would have followed: robots.txt forbids this spelling.
+        return not_followed(page, "redirect_robots");
+    }
     let hops = task.hops.saturating_add(1);
     if hops > cx.settings.max_hops {
         return not_followed(page, "redirect_too_many_hops");

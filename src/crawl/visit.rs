@@ -19,7 +19,7 @@ use crate::{
     clock::Boottime,
     exchange::Exchange,
     extract,
-    fetch::{self, Disposition, FetchError, FetchOptions, Validators, Way},
+    fetch::{self, Disposition, FetchError, FetchOptions, MayHop, Validators, Way},
     frontier::{ClaimedTask, FrontierError, HostId, Outcome, WorkerId},
     pages::PageRow,
     robots::{Robots, Verdict},
@@ -198,6 +198,10 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
         validators,
         address: leave.address(),
         hop_leave: cx.hop_leave(),
+        may_hop: {
+            let robots = Arc::clone(&robots);
+            MayHop::new(move |url| robots.judge(url) == Verdict::Allowed)
+        },
     };
     let mut way = Way::default();
     let answer = cx.fetcher.fetch_by(&url, &options, &mut way).await;

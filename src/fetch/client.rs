@@ -340,7 +340,9 @@ impl Fetcher {
             if answer.status == 304 && request.condition.is_empty() {
                 return Err(FetchError::UnaskedNotModified);
             }
-            if let Some(next) = redirect::to_itself(url, &at, answer.status, &answer.headers) {
+            if let Some(next) = redirect::to_itself(url, &at, answer.status, &answer.headers)
+                && options.may_hop.allows(next.as_url())
+            {
                 let cookie = self.terms(next.as_url(), &cookies, Whose::Ours).cookie;
                 if hops == MOST_HOPS || trail.has(next.as_url(), cookie.as_ref()) {
                     let status = answer.status;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use http::HeaderMap;
+use url::Url;
 
 use super::conditional::Validators;
 use super::cookies::{Cookie, Jars, KeepCookies};
@@ -226,6 +227,8 @@ pub struct FetchOptions {
     pub address: Option<IpAddr>,
     /// What a hop waits for after that, since it is a request like any other; this wait counts, too. Default nothing.
     pub hop_leave: HopLeave,
+    /// Whether a hop may be asked for: one that may not is the answer, as a redirect elsewhere is. Default each may.
+    pub may_hop: MayHop,
 }
 
 impl Default for FetchOptions {
@@ -237,7 +240,29 @@ impl Default for FetchOptions {
             validators: None,
             address: None,
             hop_leave: HopLeave::default(),
+            may_hop: MayHop::default(),
         }
+    }
+}
+
+/// Says whether a page's redirect to itself may be followed: its URL may be spelt in a way that robots.txt forbids.
+#[derive(Clone, Default)]
+pub struct MayHop(Option<Arc<dyn Fn(&Url) -> bool + Send + Sync>>);
+
+impl MayHop {
+    /// A judge of URLs. It is asked for each hop, before its delay.
+    pub fn new(judge: impl Fn(&Url) -> bool + Send + Sync + 'static) -> MayHop {
+        MayHop(Some(Arc::new(judge)))
+    }
+
+    pub(super) fn allows(&self, url: &Url) -> bool {
+        self.0.as_ref().is_none_or(|judge| judge(url))
+    }
+}
+
+impl fmt::Debug for MayHop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("MayHop").field(&self.0.is_some()).finish()
     }
 }
 
