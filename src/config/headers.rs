@@ -60,11 +60,14 @@ fn entry(name: &str, found: &DeValue<'_>) -> Result<(HeaderName, Secret), String
     let header = name
         .parse()
         .map_err(|_| format!("\"{name}\" is no name of a header"))?;
-    named(header, found)
+    named(name, header, found)
 }
 
-fn named(header: HeaderName, found: &DeValue<'_>) -> Result<(HeaderName, Secret), String> {
-    let name = &header;
+fn named(
+    name: &str,
+    header: HeaderName,
+    found: &DeValue<'_>,
+) -> Result<(HeaderName, Secret), String> {
     if let Some(why) = header_refusal(&header) {
         return Err(format!("{name} cannot be set: {why}"));
     }
@@ -80,9 +83,10 @@ fn line((at, found): (usize, &DeValue<'_>)) -> Result<(HeaderName, Secret), Stri
     let text = found.as_str().unwrap_or_default();
     let read = text
         .split_once(':')
-        .and_then(|(name, value)| Some((name.trim().parse().ok()?, value.trim())));
+        .map(|(name, value)| (name.trim(), value.trim()))
+        .and_then(|(name, value)| Some((name, name.parse().ok()?, value)));
     match read {
-        Some((name, value)) => named(name, &DeValue::String(value.into())),
+        Some((name, header, value)) => named(name, header, &DeValue::String(value.into())),
         None => {
             let nth = at + 1;
             Err(format!("no. {nth} is no header: write \"Name: value\""))

@@ -4,7 +4,7 @@
 //! would reach what trusts its neighbours: databases, metadata services of clouds, routers. So
 //! every address that the IANA registries of special-purpose addresses do not call globally
 //! reachable is refused, unless a seed names that very host, or the operator named it or its
-//! network as their own.
+//! network as their own. Where another host's robots.txt redirects to, a seed is not enough.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -33,7 +33,8 @@ pub enum FetchError {
         /// What the resolver said.
         reason: String,
     },
-    /// The host is at an address that is not public, and no seed names it.
+    /// The host is at an address that is not public, and no seed names it; or one does, but it was another host's robots.txt that led
+    /// there.
     #[error("{host} is at the private address {ip} ({}), which no seed names", purpose(*ip).unwrap_or("public"))]
     PrivateAddress {
         /// The host, as the URL has it.

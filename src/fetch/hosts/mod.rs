@@ -2,7 +2,8 @@
 //!
 //! The one idea: it is looked up by the URL of each single request, the hops of a visit and of robots.txt included, and never carried
 //! from one request to the next. So nothing leaves its host on a redirect, because nothing is there to be carried along. A host's
-//! robots.txt is asked for as its pages are: a site behind a login has its robots.txt behind it, too.
+//! robots.txt is asked for as its pages are: a site behind a login has its robots.txt behind it, too. Where it redirects to another host,
+//! that one is asked as a stranger would ask it.
 
 mod pattern;
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use pgcrawl::crawl::Stop;
+
 use crate::support::{
     crawl::{Setup, broken_invariants, column, number},
     db::TestDb,
@@ -64,5 +66,36 @@ async fn a_proxy_that_is_gone_for_a_while_costs_neither_pages_nor_hosts_anything
         .await,
         ["exit,healthy,0,,4"]
     );
+    assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_page_that_is_known_stays_as_it_was_while_the_proxy_is_gone() {
+    let site = Site::builder().page("/", "here").start().await;
+    let db = TestDb::new().await;
+    let mut setup = Setup::quick();
+    setup.frontier.obey_robots = false;
+    setup.crawl(&db, &[site.url("/")]).await;
+    let page = "select http_status, error, error_detail, proxy from pages";
+    let before = column(&db.pool, page).await;
+    assert_eq!(before, ["200,,,"]);
+
+    // Nobody listens there.
+    setup.fetch.proxies = vec!["gone=http://127.0.0.1:9".to_owned()];
+    setup.fetch.proxy_rests = vec![Duration::from_millis(10)];
+    let crawl = setup.join(&db).await;
+    crawl.refresh().await.unwrap();
+    let stop = Stop::default();
+    let drain = async {
+        let deferred = "select max(deferrals) from tasks";
+        while number(&db.pool, deferred).await == 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        stop.drain.cancel();
+    };
+    let (summary, ()) = tokio::join!(crawl.run(stop.clone()), drain);
+    summary.unwrap();
+    crawl.leave().await;
+    assert_eq!(column(&db.pool, page).await, before);
     assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
 }

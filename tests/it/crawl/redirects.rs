@@ -563,3 +563,27 @@ async fn what_a_page_links_to_stands_on_the_request_line_as_browsers_write_it() 
     assert_eq!(last.target, "/after");
     assert!(last.header("host").starts_with("my_host.site.test:"));
 }
+
+#[tokio::test]
+async fn a_page_s_redirect_to_itself_in_a_forbidden_spelling_is_not_followed() {
+    let site = Site::builder()
+        .robots("User-agent: *\nDisallow: /p?a=\n")
+        .answer("/p", |request| match request.uri().query() {
+            Some("b=1&a=2") => (
+                axum::http::StatusCode::FOUND,
+                [(header::LOCATION, "/p?a=2&b=1")],
+            )
+                .into_response(),
+            _ => "forbidden".into_response(),
+        })
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    Setup::quick().crawl(&db, &[site.url("/p?b=1&a=2")]).await;
+    assert_eq!(
+        column(&db.pool, "select status, reason from tasks").await,
+        ["done,redirect_robots"]
+    );
+    assert_eq!(site.targets(), ["/robots.txt", "/p?b=1&a=2"]);
+    assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
+}

@@ -230,7 +230,9 @@ async fn rules_that_lie_elsewhere_are_those_of_the_host_that_was_asked() {
         .start()
         .await;
     let db = TestDb::new().await;
-    Setup::quick().crawl(&db, &[site.url("/")]).await;
+    let mut setup = Setup::quick();
+    setup.fetch.allow_private = true;
+    setup.crawl(&db, &[site.url("/")]).await;
     assert_eq!(elsewhere.targets(), ["/their-rules"]);
     assert_eq!(site.count("/yes"), 1);
     assert_eq!(site.count("/no/1"), 0);
@@ -257,6 +259,7 @@ async fn a_redirect_of_robots_takes_a_turn_in_the_rate_and_keeps_the_delay_of_it
     };
     let mut rated = Setup::quick();
     rated.crawl.rate = Some(4.0);
+    rated.fetch.allow_private = true;
     rated.crawl(&TestDb::new().await, &[site.url("/")]).await;
     let (robots, _, page) = times();
     // Two turns later: the second one is the hop's. Turns of a rate come up to a tenth of a second early.
@@ -265,6 +268,7 @@ async fn a_redirect_of_robots_takes_a_turn_in_the_rate_and_keeps_the_delay_of_it
     let delay = Duration::from_millis(300);
     let mut spaced = Setup::quick();
     spaced.crawl.ip_delay = delay;
+    spaced.fetch.allow_private = true;
     spaced.crawl(&TestDb::new().await, &[site.url("/")]).await;
     let (robots, hop, page) = times();
     assert!(hop.started - robots.ended.unwrap() >= delay);
@@ -283,6 +287,7 @@ async fn a_host_that_redirects_lead_to_is_asked_by_one_at_a_time() {
     let (one, two, three) = tokio::join!(host(), host(), host());
     let mut setup = Setup::quick();
     setup.frontier.delay = Duration::from_millis(250);
+    setup.fetch.allow_private = true;
     let seeds = [one.url("/"), two.url("/"), three.url("/")];
     setup.crawl(&TestDb::new().await, &seeds).await;
     let requests = elsewhere.requests();

@@ -3,6 +3,7 @@
 use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
 
 use super::*;
 
@@ -274,4 +275,35 @@ async fn the_proxies_of_the_flags_are_tried_one_after_the_other_and_no_password_
         said.contains("error: proxy gone: ") && !said.contains("hunter2"),
         "{said}"
     );
+}
+
+/// As `--cookies <(decrypt cookies)` has it: the second reader of a pipe finds nothing.
+#[tokio::test]
+async fn a_cookie_file_may_be_a_pipe_and_one_without_a_cookie_is_told_of() {
+    let site = Site::builder().page("/", "page").start().await;
+    let piped = async |text: &str| {
+        let mut child = tokio::process::Command::new(env!("CARGO_BIN_EXE_pgcrawl"))
+            .args(["fetch", "--cookies", "/dev/stdin", &site.url("/")])
+            .current_dir(std::env::temp_dir())
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(text.as_bytes()).await.unwrap();
+        drop(stdin);
+        child.wait_with_output().await.unwrap()
+    };
+    let output = piped("127.0.0.1\tFALSE\t/\tFALSE\t0\tid\t1\n").await;
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    for request in site.requests() {
+        assert_eq!(request.header("cookie"), "id=1");
+    }
+    let output = piped("# Netscape HTTP Cookie File\n").await;
+    assert_eq!(output.status.code(), Some(2));
+    let said = stderr(&output);
+    assert!(said.contains("there is no cookie in it"), "{said}");
 }

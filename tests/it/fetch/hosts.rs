@@ -1,6 +1,6 @@
 //! What is said to some hosts only, and that it never leaves them.
 
-use pgcrawl::fetch::{HostRules, HostSettings, Login};
+use pgcrawl::fetch::{CookieFile, HostRules, HostSettings, KeepCookies, Login, RobotsHop};
 
 use super::*;
 use crate::support::names::Nameserver;
@@ -69,6 +69,84 @@ async fn a_robots_txt_that_redirects_elsewhere_does_not_take_the_host_s_login_al
     assert_eq!(site.requests()[0].header("authorization"), "Bearer sesame");
     assert_eq!(stranger.requests()[0].header("authorization"), "");
     assert_eq!(stranger.requests()[0].header("x-api-key"), "");
+}
+
+/// Else whoever has a robots.txt could have us ask an operator's hosts for what they like.
+#[tokio::test]
+async fn a_robots_txt_that_redirects_to_a_host_of_the_operator_s_speaks_with_nothing_of_theirs() {
+    let ours = Site::builder()
+        .answer("/api/delete", |_| {
+            ([("set-cookie", "planted=1")], "").into_response()
+        })
+        .page("/", "")
+        .start()
+        .await;
+    let evil = Site::builder()
+        .redirect("/robots.txt", 302, ours.url("/api/delete?id=1"))
+        .start()
+        .await;
+    let file = CookieFile::read("127.0.0.1\tFALSE\t/\tFALSE\t0\tsession\tours\n", 0);
+    let fetcher = fetcher(FetchSettings {
+        cookies: file.cookies.into(),
+        keep_cookies: KeepCookies::Host,
+        ..with(vec![entry(&[&authority(&ours)], "sesame")])
+    });
+    let found = fetcher
+        .fetch_robots(
+            &HostKey::parse(&evil.url("")).unwrap(),
+            Duration::from_secs(10),
+            Duration::ZERO,
+        )
+        .await;
+    assert_eq!((found.status, found.hops), (Some(200), 1));
+    let page = PageUrl::parse(&ours.url("/")).unwrap();
+    fetcher
+        .fetch(&page, &FetchOptions::default())
+        .await
+        .unwrap();
+    let requests = ours.requests();
+    for (name, said) in [
+        ("authorization", "Bearer sesame"),
+        ("x-api-key", "sesame"),
+        ("cookie", "session=ours"),
+    ] {
+        assert_eq!(requests[0].header(name), "", "{name}");
+        assert_eq!(requests[1].header(name), said);
+    }
+}
+
+#[tokio::test]
+async fn a_robots_txt_leads_to_no_private_address_though_a_seed_names_the_host() {
+    let ours = Site::builder().page("/secret", "").start().await;
+    let names = Nameserver::start(&[("ours.test", "127.0.0.1")]).await;
+    for target in [
+        ours.url("/secret"),
+        ours.url_at("ours.test", "/secret"),
+        ours.url_at("localhost", "/secret"),
+    ] {
+        let evil = Site::builder()
+            .redirect("/robots.txt", 302, target.clone())
+            .start()
+            .await;
+        let settings = FetchSettings {
+            resolver: Resolver::At(names.address()),
+            ..settings()
+        };
+        let seeded = Fetcher::new(settings, PrivateGuard::new(|_| true)).unwrap();
+        let host = HostKey::parse(&evil.url("")).unwrap();
+        // Leave was had for that address, by the guard of seeds.
+        for leave in [None, seeded.address(&target.parse().unwrap()).await] {
+            let hops = seeded.robots_hops(&host, Duration::from_secs(10), Duration::ZERO);
+            let RobotsHop::On(next) = hops.ask(None).await else {
+                panic!("it redirects");
+            };
+            let RobotsHop::Over(found) = next.ask(leave).await else {
+                panic!("it leads nowhere");
+            };
+            assert_eq!(found.error.unwrap().class(), "private_address", "{target}");
+        }
+    }
+    assert!(ours.requests().is_empty());
 }
 
 #[tokio::test]

@@ -234,6 +234,92 @@ async fn a_proxy_that_says_nothing_to_several_hosts_has_failed_and_not_they() {
     assert_eq!(proxy.requests().len(), 10);
 }
 
+/// Any host can write 407, and could otherwise end a crawl of all others.
+#[tokio::test]
+async fn a_host_s_word_against_the_proxy_counts_for_little_once_that_reached_others() {
+    let proxy = RawListener::start(|request| {
+        let answer = match request.head.contains("evil") {
+            true => &b"HTTP/1.1 407 Mine\r\ncontent-length: 0\r\n\r\n"[..],
+            false => PAGE,
+        };
+        (answer.to_vec(), Then::Close)
+    })
+    .await;
+    let fetcher = Fetcher::new(
+        through(&format!("http://{}", proxy.address())),
+        PrivateGuard::closed(),
+    )
+    .unwrap();
+    let class = async |url: &str| {
+        let url = PageUrl::parse(url).unwrap();
+        let fetched = fetcher.fetch(&url, &FetchOptions::default()).await;
+        fetched.err().map(|error| error.class())
+    };
+    assert_eq!(class("http://good.test/").await, None);
+    for n in 0..9 {
+        let url = format!("http://h{n}.evil.test/");
+        assert_eq!(class(&url).await, Some("tunnel"), "{n}");
+    }
+    assert_eq!(class("http://good.test/").await, None);
+    assert_eq!(fetcher.proxies()[0].failed, 0);
+}
+
+#[tokio::test]
+async fn a_proxy_that_refuses_by_its_own_rules_allows_nothing_in_the_host_s_name() {
+    const REFUSAL: &[u8] = b"HTTP/1.1 403 Forbidden\r\nX-Squid-Error: ERR_ACCESS_DENIED 0\r\ncontent-length: 0\r\n\r\n";
+    let proxy = RawListener::always(REFUSAL).await;
+    let fetcher = fetcher(through(&format!("http://{}", proxy.address())));
+    let host = HostKey::parse("http://site.test").unwrap();
+    let found = fetcher
+        .fetch_robots(&host, Duration::from_secs(20), Duration::ZERO)
+        .await;
+    assert_eq!(
+        (found.status, found.error.unwrap().class()),
+        (None, "tunnel")
+    );
+}
+
+#[tokio::test]
+async fn a_host_that_one_proxy_opens_no_tunnel_to_is_tried_by_the_next() {
+    let refuses = || RawListener::always(&b"HTTP/1.1 502 No\r\ncontent-length: 0\r\n\r\n"[..]);
+    let (one, other) = (refuses().await, refuses().await);
+    let settings = FetchSettings {
+        proxies: [&one, &other]
+            .map(|proxy| format!("http://{}", proxy.address()))
+            .to_vec(),
+        ..through("")
+    };
+    let error = closed(settings, "https://site.test/").await.unwrap_err();
+    assert_eq!(error.class(), "tunnel");
+    let asked = |proxy: &RawListener| {
+        let requests = proxy.requests().into_iter();
+        requests
+            .filter(|request| request.head.starts_with("CONNECT"))
+            .count()
+    };
+    assert_eq!((asked(&one), asked(&other)), (1, 1));
+}
+
+#[tokio::test]
+async fn a_page_may_name_neither_the_proxy_s_own_host_nor_its_localhost() {
+    let proxy = RawListener::start(|_| (PAGE.to_vec(), Then::Close)).await;
+    let names = crate::support::names::Nameserver::start(&[("proxy.test", "127.0.0.1")]).await;
+    let through = || FetchSettings {
+        resolver: Resolver::At(names.address()),
+        ..through(&format!("http://proxy.test:{}", proxy.address().port()))
+    };
+    assert!(closed(through(), "http://other.test/").await.is_ok());
+    for url in [
+        "http://proxy.test/",
+        "http://localhost:9200/",
+        "http://a.localhost/",
+    ] {
+        let error = closed(through(), url).await.unwrap_err();
+        assert_eq!(error.class(), "private_address", "{url}");
+    }
+    assert_eq!(proxy.requests().len(), 1);
+}
+
 #[tokio::test]
 async fn the_proxies_of_the_environment_are_told_of_under_one_label() {
     let environment = ProxyEnvironment {
