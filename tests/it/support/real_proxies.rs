@@ -11,8 +11,9 @@ use tokio_rustls::TlsAcceptor;
 
 use super::db::scratch_dir;
 
-/// Ends with its standard input, that is with the test process, however that ends.
-const KEEPER: &str = r#""$@" & read -r _; kill -9 $!"#;
+/// Ends with its standard input, that is with the test process, however that ends; and not before the proxy, which might else take one
+/// more connection.
+const KEEPER: &str = r#""$@" & read -r _; kill -9 $!; wait"#;
 
 /// The credentials that each of them wants.
 pub(crate) const USER: &str = "me";
