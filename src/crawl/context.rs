@@ -25,7 +25,7 @@ use crate::{
     fetch::{Fetcher, HopLeave},
     frontier::{Frontier, FrontierError, ScopeRule, WorkerId},
     politeness::{Ceilings, Limits, Permit},
-    robots::{Robots, Verdict},
+    robots::Robots,
     scope::{Decision, Reason, Scope},
 };
 
@@ -62,7 +62,7 @@ pub(super) struct Context {
     pub(super) hungry: Notify,
     /// Visits that are finished and not yet in the database.
     pub(super) uncommitted: AtomicUsize,
-    /// Parsing of large pages that may run at once.
+    /// Parsing of large pages, and judging by long rules, that may run at once.
     pub(super) parsers: Arc<Semaphore>,
     /// Room for finished visits, in KiB.
     pub(super) room: Arc<Semaphore>,
@@ -193,17 +193,29 @@ impl Context {
         robots
     }
 
-    /// What robots.txt says to a link, as far as it is known here: a host that was not asked yet is asked when it is claimed. Nothing once the
-    /// work that is left for it, rules times characters, is used up.
-    pub(super) fn forbidden(&self, url: &PageUrl, looks: &mut usize) -> Option<String> {
-        if !self.frontier.settings().obey_robots {
-            return None;
-        }
-        let robots = self.robots(url.host())?;
-        *looks = looks.checked_sub(robots.rules() * url.as_str().len())?;
-        match robots.judge(url.as_url()) {
-            Verdict::Disallowed { rule } => Some(rule),
-            Verdict::Allowed => None,
+    /// The rules that a URL is to be asked of, where they are at hand and obeyed.
+    pub(super) fn rules_of(&self, url: &PageUrl) -> Option<Arc<Robots>> {
+        let obeyed = self.frontier.settings().obey_robots;
+        obeyed.then(|| self.robots(url.host())).flatten()
+    }
+
+    /// Runs work on the blocking pool, no more of it at once than there are cores. A panic in it goes on in the visit, which catches it.
+    pub(super) async fn on_blocking_pool<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        let turn = Arc::clone(&self.parsers).acquire_owned().await;
+        let done = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            work()
+        });
+        match done.await {
+            Ok(value) => value,
+            Err(error) => std::panic::resume_unwind(
+                error
+                    .try_into_panic()
+                    .unwrap_or_else(|error| Box::new(error.to_string())),
+            ),
         }
     }
 

@@ -24,6 +24,7 @@ mod dispatch;
 mod ending;
 mod guests;
 mod identity;
+mod judging;
 mod letting_go;
 mod licence;
 mod proxies;

@@ -1,8 +1,8 @@
 //! From an exchange to what it says: its page row, its links that belong to the crawl, its redirect.
 
-use std::{cell::RefCell, sync::Arc};
+use std::cell::RefCell;
 
-use super::{context::Context, visit::Candidate};
+use super::{context::Context, judging::Links, visit::Candidate};
 use crate::{
     canon::{CanonError, HrefCache, PageUrl},
     exchange::Exchange,
@@ -54,7 +54,7 @@ pub(super) async fn read(
         move || parse(&base, &exchange, &token, keep_body, usage.as_deref())
     };
     let parsed = if large {
-        on_blocking_pool(cx, work).await
+        cx.on_blocking_pool(work).await
     } else {
         work()
     };
@@ -132,30 +132,6 @@ fn parse(
     }
 }
 
-/// Runs work there, no more of it at once than there are cores. A panic in it goes on in the visit, which catches it.
-async fn on_blocking_pool<T: Send + 'static>(
-    cx: &Context,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> T {
-    let turn = Arc::clone(&cx.parsers).acquire_owned().await;
-    let done = tokio::task::spawn_blocking(move || {
-        let _turn = turn;
-        work()
-    });
-    match done.await {
-        Ok(value) => value,
-        Err(error) => std::panic::resume_unwind(
-            error
-                .try_into_panic()
-                .unwrap_or_else(|error| Box::new(error.to_string())),
-        ),
-    }
-}
-
-/// Work of robots.txt on the links of one page: rules times characters, about a tenth of a second where both sides were made to take long. What is
-/// above it is judged one by one, when it is claimed.
-const MOST_LOOKS: usize = 100_000_000;
-
 /// The links that belong to the crawl. Those that robots.txt is known to forbid come along excluded: each "no" of it is a row.
 async fn candidates(
     cx: &Context,
@@ -169,23 +145,24 @@ async fn candidates(
     learn_scope(cx, base).await;
     let depth = task.depth.saturating_add(1);
     let judged = parsed.links.iter().filter(|link| !link.rel.nofollow);
-    let mut looks = MOST_LOOKS;
-    judged
-        .filter_map(|link| {
-            let excluded = match cx.rules.reject(&link.url, depth) {
-                None => cx
-                    .forbidden(&link.url, &mut looks)
-                    .map(|rule| ("robots", rule)),
-                Some(reason) => Some((reason.as_str(), trapped(&link.url, reason)?)),
-            };
-            Some(Candidate {
-                url: link.url.clone(),
-                depth,
-                hops: 0,
-                excluded,
-            })
-        })
-        .collect()
+    let mut links = Links::default();
+    for link in judged {
+        let candidate = |excluded| Candidate {
+            url: link.url.clone(),
+            depth,
+            hops: 0,
+            excluded,
+        };
+        match cx.rules.reject(&link.url, depth) {
+            None => links.push(cx, candidate(None)),
+            Some(reason) => {
+                if let Some(detail) = trapped(&link.url, reason) {
+                    links.push_judged(candidate(Some((reason.as_str(), detail))));
+                }
+            }
+        }
+    }
+    links.judged(cx).await
 }
 
 /// Longest URL of which a row tells that it was left out.
@@ -256,17 +233,17 @@ async fn redirect(cx: &Context, task: &ClaimedTask, url: &PageUrl, exchange: &Ex
     {
         return not_followed(page, redirect_reason(reason));
     }
-    let mut looks = MOST_LOOKS;
-    let excluded = cx
-        .forbidden(&target, &mut looks)
-        .map(|rule| ("robots", rule));
-    let reason = excluded.as_ref().map(|_| "redirect_robots");
-    let links = vec![Candidate {
+    let mut links = Links::default();
+    let target = Candidate {
         url: target,
         depth: task.depth,
         hops,
-        excluded,
-    }];
+        excluded: None,
+    };
+    links.push(cx, target);
+    let links = links.judged(cx).await;
+    let is_forbidden = links.iter().any(|link| link.excluded.is_some());
+    let reason = is_forbidden.then_some("redirect_robots");
     Read {
         outcome: Outcome::Done { reason },
         page,

@@ -11,7 +11,7 @@ use futures_util::FutureExt as _;
 use super::{
     address::{Leave, Refusal},
     context::Context,
-    read,
+    judging, read,
     stock::Fetched,
 };
 use crate::{
@@ -155,7 +155,7 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
             return not_asked(task, outcome);
         }
     };
-    if let Verdict::Disallowed { rule } = robots.judge(url.as_url()) {
+    if let Verdict::Disallowed { rule } = judging::verdict(cx, &robots, url.as_url()).await {
         return not_asked(
             task,
             Outcome::Excluded {
@@ -215,7 +215,7 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
     let host = url.host().clone();
     let ended = match answer {
         Ok(exchange) => {
-            let usage = robots.content_usage(url.as_url()).map(str::to_owned);
+            let usage = judging::usage(cx, &robots, url.as_url()).await;
             let (visit, news) = answered(cx, task, url, exchange, usage).await;
             Ended::Visited(Box::new(visit), news, Some(fetched(began, ended_at)))
         }

@@ -99,6 +99,39 @@ fn a_rule_with_dozens_of_stars_does_not_hang_the_matcher() {
 }
 
 #[test]
+fn stars_in_a_row_are_one_star_and_what_judging_takes_counts_the_patterns_too() {
+    let robots = rules(format!(
+        "User-agent: *\nDisallow: /{}zz\nAllow: /ok\n",
+        "*".repeat(500_000)
+    ));
+    check(
+        "User-agent: *\nDisallow: /a***b$\n",
+        &["/acbd"],
+        &["/ab", "/accb"],
+    );
+    check(
+        "User-agent: *\nDisallow: /a***b**\n",
+        &["/a"],
+        &["/ab", "/acbd"],
+    );
+    assert_eq!(
+        robots.judge(&Url::parse(&format!("{HOST}/a/zz")).unwrap()),
+        Verdict::Disallowed {
+            rule: "disallow: /*zz".to_owned()
+        }
+    );
+    let (patterns, count) = ("/*zz/ok".len(), 2);
+    assert_eq!(robots.work(100), 100 + patterns + count);
+    // As long as they are, they are looked at.
+    let robots = rules(format!(
+        "User-agent: *\nDisallow: /{}\n",
+        "*a".repeat(200_000)
+    ));
+    assert_eq!(robots.work(100), 100 + 400_001 + 1);
+    assert_eq!(Robots::allow_all().work(2_000), 0);
+}
+
+#[test]
 fn a_file_in_utf_16_is_read_by_its_mark() {
     let text = "User-agent: *\r\nDisallow: /p/\r\n";
     check(utf_16(text, u16::to_le_bytes), &["/q"], &["/p/a"]);
@@ -199,6 +232,41 @@ fn at_least_500_kib_are_read() {
     );
     assert!(body.len() > 499 * 1024 && body.len() < 500 * 1024);
     check(body, &["/q"], &["/p/a"]);
+}
+
+#[test]
+fn no_rule_of_512_kib_is_lost_and_the_longest_of_them_all_wins() {
+    for (octets, is_wide) in [
+        ("''''''''", false),
+        ("$$$$x", false),
+        ("abcdefgh", false),
+        ("\u{30C4}", true),
+    ] {
+        let first =
+            "User-agent: *\nDisallow: /first\nAllow: /both/page\nDisallow: /both/page/not/\n";
+        let last = "Disallow: /last\nDisallow: /both/\nAllow: /both/page/\nAllow: /first\n";
+        let line = |n: usize| format!("Disallow: /{n:05}/{octets}\n");
+        let size = |text: &str| match is_wide {
+            true => 2 * text.encode_utf16().count(),
+            false => text.len(),
+        };
+        let n = (MOST_BYTES - size(first) - size(last) - 10) / size(&line(0));
+        let mut body = first.to_owned();
+        body.extend((0..n).map(line));
+        body += last;
+        let body = if is_wide {
+            utf_16(&body, u16::to_le_bytes)
+        } else {
+            body.into_bytes()
+        };
+        assert!(body.len() < MOST_BYTES && body.len() > MOST_BYTES - 100);
+        let filler = format!("/{:05}/{octets}", n - 1);
+        check(
+            body,
+            &["/", "/both/page", "/both/page/a", "/first", "/robots.txt"],
+            &["/last", "/both/", "/both/page/not/a", &filler],
+        );
+    }
 }
 
 #[test]
