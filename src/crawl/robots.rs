@@ -8,12 +8,13 @@ use super::{
     address::{Leave, Refusal},
     context::Context,
     dispatch::rest_for_its_address,
+    guests::{Answer, Turn, Welcome},
     stock::Fetched,
 };
 use crate::{
     canon::HostKey,
     clock::Boottime,
-    fetch::{Disposition, FetchError, RobotsFetch, RobotsHop},
+    fetch::{Disposition, FetchError, RobotsFetch, RobotsHop, RobotsHops},
     frontier::{FrontierError, HostId, Pace, StoredRobots},
     robots::{Access, MAX_CRAWL_DELAY, Robots, access},
 };
@@ -40,8 +41,15 @@ enum Asked {
     Nothing,
     /// A redirect led to an address or a host that others ask: nothing is known, and the host rests. With the end of the last request.
     InVain(Boottime),
-    Answer(Box<RobotsFetch>),
+    /// With its age: it may have been the answer to another host's question.
+    Answer(Box<RobotsFetch>, Duration),
 }
+
+/// Longest time for which an answer does for the hosts whose robots.txt leads there, too.
+const KEPT: Duration = Duration::from_secs(600);
+
+/// The same of one that says that nothing is known.
+const REFUSAL_KEPT: Duration = Duration::from_secs(60);
 
 /// Fetches robots.txt of a host that this worker holds, and stores what it means.
 pub(super) async fn ask(
@@ -56,8 +64,8 @@ pub(super) async fn ask(
         () = cx.abort.cancelled() => Ok(Asked::Nothing),
         asked = requests(cx, host, key, delay, deadline) => asked,
     };
-    let fetched = match asked {
-        Ok(Asked::Answer(fetched)) => fetched,
+    let (fetched, age) = match asked {
+        Ok(Asked::Answer(fetched, age)) => (fetched, age),
         Ok(Asked::InVain(ended)) => {
             return RobotsNews::Deferred {
                 fetched: over(ended),
@@ -68,8 +76,8 @@ pub(super) async fn ask(
     };
     let result = match access(fetched.status) {
         Access::Defer => defer(cx, host, key, &fetched).await,
-        Access::Rules => store(cx, host, key, &fetched, true).await,
-        Access::AllowAll => store(cx, host, key, &fetched, false).await,
+        Access::Rules => store(cx, host, key, &fetched, age, true).await,
+        Access::AllowAll => store(cx, host, key, &fetched, age, false).await,
     };
     result.unwrap_or_else(RobotsNews::Trouble)
 }
@@ -85,63 +93,160 @@ async fn requests(
     deadline: Boottime,
 ) -> Result<Asked, FrontierError> {
     let worker = cx.licence.worker();
-    if let Some(wait) = cx.fetcher.proxies_rest(&key.robots_url()) {
+    let pending = cx.guests.pending(key);
+    let first = match &pending {
+        Some(pending) => pending.url.clone(),
+        None => key.robots_url(),
+    };
+    // Whatever ends it early, it goes on from there.
+    let keep = |url: &Url, hops: u8, wait: Duration| {
+        if hops > 0 {
+            cx.guests.wait(key.clone(), url.clone(), hops, wait);
+        }
+    };
+    let count = pending.as_ref().map_or(0, |pending| pending.hops);
+    if let Some(wait) = cx.fetcher.proxies_rest(&first) {
+        keep(&first, count, wait);
         rest_for_its_address(cx, host, wait).await?;
         return Ok(Asked::Nothing);
     }
     let _permit = cx.leave_to_ask().await;
-    let mut leave = match Leave::wait(cx, &key.robots_url()).await {
+    let mut leave = match Leave::wait(cx, &first).await {
         Ok(leave) => leave,
         Err(Refusal::Busy(wait)) => {
+            keep(&first, count, wait);
             rest_for_its_address(cx, host, wait).await?;
             return Ok(Asked::Nothing);
         }
         Err(Refusal::Trouble(error)) => return Err(error),
     };
     if !cx.fits(deadline) || !leave.fits(cx) || !cx.licensed_as(worker) {
+        keep(&first, count, Duration::ZERO);
         leave.end(cx, Boottime::now()).await?;
         return Ok(Asked::Nothing);
     }
     let pause = delay.max(cx.settings.ip_delay);
     let mut hops = cx.fetcher.robots_hops(key, cx.settings.visit_budget, pause);
+    if let Some(pending) = pending {
+        hops = hops.resumed(pending.url, pending.hops);
+    }
+    let (mut asked, mut turn, mut ended) = (Vec::new(), None, None);
     loop {
+        if hops.count() > 0 {
+            let guest = as_guest(cx, key, &hops, turn).await;
+            let in_vain = ended.map_or(Asked::Nothing, Asked::InVain);
+            turn = match guest {
+                Guest::Turn(turn) => Some(turn),
+                Guest::AtHome => {
+                    let (url, count) = (hops.url().clone(), hops.count());
+                    let Ok(rested) = hops.rest().await else {
+                        // Its delay is longer than a fetch may last: it goes on with the next claim.
+                        keep(&url, count, pause);
+                        leave.end(cx, ended.unwrap_or_else(Boottime::now)).await?;
+                        return Ok(in_vain);
+                    };
+                    hops = rested;
+                    None
+                }
+                Guest::Known(answer) => {
+                    leave.end(cx, hops.ended()).await?;
+                    let (age, retry_after) = (answer.ended.elapsed(), answer.retry_after);
+                    let (body, url) = (answer.body.clone(), answer.url.clone());
+                    let fetched = hops.answered(answer.status, body, url, retry_after);
+                    return Ok(Asked::Answer(Box::new(fetched), age));
+                }
+                Guest::Later(wait) => {
+                    keep(hops.url(), hops.count(), wait);
+                    leave.end(cx, hops.ended()).await?;
+                    rest_for_its_address(cx, host, wait).await?;
+                    return Ok(in_vain);
+                }
+            };
+        }
+        if let Some(ended) = ended {
+            leave = match leave.pass_on(cx, hops.url(), ended).await {
+                Ok(leave) => leave,
+                Err(Refusal::Busy(wait)) => {
+                    keep(hops.url(), hops.count(), wait);
+                    rest_for_its_address(cx, host, wait).await?;
+                    return Ok(Asked::InVain(ended));
+                }
+                Err(Refusal::Trouble(error)) => return Err(error),
+            };
+            if let Some(turns) = &cx.turns {
+                turns.owe();
+            }
+        }
+        asked.push(hops.url().clone());
         match hops.ask(leave.address()).await {
             RobotsHop::Over(fetched) => {
+                keep_for_others(cx, &asked, &fetched);
+                if let Some(turn) = turn {
+                    Turn::over(turn, fetched.ended);
+                }
                 leave.end(cx, fetched.ended).await?;
-                return Ok(Asked::Answer(fetched));
+                return Ok(Asked::Answer(fetched, Duration::ZERO));
             }
-            RobotsHop::On(next) => hops = *next,
-        }
-        if let Err(wait) = as_guest(cx, key, hops.url()).await {
-            leave.end(cx, hops.ended()).await?;
-            rest_for_its_address(cx, host, wait).await?;
-            return Ok(Asked::InVain(hops.ended()));
-        }
-        leave = match leave.pass_on(cx, hops.url(), hops.ended()).await {
-            Ok(leave) => leave,
-            Err(Refusal::Busy(wait)) => {
-                rest_for_its_address(cx, host, wait).await?;
-                return Ok(Asked::InVain(hops.ended()));
+            RobotsHop::On(next) => {
+                ended = Some(next.ended());
+                hops = *next;
             }
-            Err(Refusal::Trouble(error)) => return Err(error),
-        };
-        if let Some(turns) = &cx.turns {
-            turns.owe();
         }
     }
 }
 
+/// Where a redirect leads to.
+enum Guest {
+    /// The host itself.
+    AtHome,
+    /// Another one, which may be asked now.
+    Turn(Turn),
+    /// It need not be asked.
+    Known(Arc<Answer>),
+    /// It may be asked after this long.
+    Later(Duration),
+}
+
 /// Waits until a host may be asked that a redirect leads to, where it is another one; or says how long that would take, where it is long.
-async fn as_guest(cx: &Context, key: &HostKey, url: &Url) -> Result<(), Duration> {
-    let delay = cx.frontier.settings().delay;
+async fn as_guest(cx: &Context, key: &HostKey, hops: &RobotsHops, turn: Option<Turn>) -> Guest {
+    let (url, ended) = (hops.url(), hops.ended());
     let authority = url.origin().ascii_serialization();
+    let known = cx.guests.known(url);
+    let turn = match turn {
+        Some(turn) if known.is_some() => {
+            turn.over(ended);
+            None
+        }
+        Some(turn) => turn.go_on(url, ended).await,
+        None => None,
+    };
     if authority == key.robots_url().origin().ascii_serialization() {
-        return Ok(());
+        return Guest::AtHome;
     }
-    let now = Boottime::now();
-    let at = cx.guests.turn(&authority, delay, now)?;
-    tokio::time::sleep(at - now).await;
-    Ok(())
+    if let Some(turn) = turn {
+        return Guest::Turn(turn);
+    }
+    // Its own delay, where it is known here.
+    let own = HostKey::parse(&authority)
+        .ok()
+        .and_then(|host| cx.robots(&host)?.crawl_delay());
+    let delay = cx.frontier.settings().delay.max(own.unwrap_or_default());
+    match cx.guests.come(url, delay).await {
+        Welcome::Turn(turn) => Guest::Turn(turn),
+        Welcome::Known(answer) => Guest::Known(answer),
+        Welcome::Later(wait) => Guest::Later(wait),
+    }
+}
+
+/// Keeps an answer for the hosts whose robots.txt leads there, too.
+fn keep_for_others(cx: &Context, asked: &[Url], fetched: &RobotsFetch) {
+    let settings = cx.frontier.settings();
+    let span = match access(fetched.status) {
+        Access::Rules => settings.robots_ttl.min(KEPT),
+        Access::AllowAll => settings.robots_error_ttl.min(KEPT),
+        Access::Defer => REFUSAL_KEPT,
+    };
+    cx.guests.keep(asked, fetched, span);
 }
 
 async fn store(
@@ -149,6 +254,7 @@ async fn store(
     host: HostId,
     key: &HostKey,
     fetched: &RobotsFetch,
+    age: Duration,
     has_rules: bool,
 ) -> Result<RobotsNews, FrontierError> {
     let settings = cx.frontier.settings();
@@ -158,6 +264,8 @@ async fn store(
     } else {
         settings.robots_error_ttl
     };
+    // An answer to another counts from when he had it.
+    let ttl = ttl.saturating_sub(age);
     let robots = cx.keep_robots(key.clone(), body, ttl);
     let row = StoredRobots {
         http_status: fetched.status,

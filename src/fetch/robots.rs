@@ -54,6 +54,8 @@ pub struct RobotsHops {
     found: RobotsFetch,
     /// Who was asked before.
     hosts: Vec<url::Origin>,
+    /// The next one among them.
+    is_back: bool,
 }
 
 /// What one request of it came to.
@@ -61,7 +63,7 @@ pub struct RobotsHops {
 pub enum RobotsHop {
     /// The answer, or the lack of one.
     Over(Box<RobotsFetch>),
-    /// A redirect, after whose delay [`RobotsHops::url`] may be asked.
+    /// A redirect: [`RobotsHops::url`] may be asked, after [`RobotsHops::rest`] or another delay of the caller's.
     On(Box<RobotsHops>),
 }
 
@@ -80,7 +82,10 @@ impl Fetcher {
         loop {
             match hops.ask(None).await {
                 RobotsHop::Over(found) => return *found,
-                RobotsHop::On(next) => hops = *next,
+                RobotsHop::On(next) => match next.rest().await {
+                    Ok(next) => hops = next,
+                    Err(unanswered) => return *unanswered,
+                },
             }
         }
     }
@@ -100,6 +105,7 @@ impl Fetcher {
             cookies: self.cookies(),
             hosts: vec![url.origin()],
             first: url.clone(),
+            is_back: false,
             found: RobotsFetch {
                 status: None,
                 body: Bytes::new(),
@@ -122,6 +128,50 @@ impl RobotsHops {
     /// When the last request ended.
     pub fn ended(&self) -> Boottime {
         self.found.ended
+    }
+
+    /// Redirects followed so far, 0 to 5.
+    pub fn count(&self) -> u8 {
+        self.found.hops
+    }
+
+    /// Begins where an earlier question of this host had come to: at a redirect's URL, after so many of them.
+    #[must_use]
+    pub fn resumed(mut self, url: Url, hops: u8) -> RobotsHops {
+        self.hosts.push(url.origin());
+        self.found.final_url = url;
+        self.found.hops = hops;
+        self
+    }
+
+    /// Keeps the delay of a host that was asked before.
+    ///
+    /// # Errors
+    /// The lack of an answer, at once, if there is no time for it: `total_timeout`.
+    pub async fn rest(self) -> Result<RobotsHops, Box<RobotsFetch>> {
+        if self.is_back
+            && let Err(error) = self.deadline.pause(self.pause).await
+        {
+            return Err(Box::new(self.lacking(error)));
+        }
+        Ok(self)
+    }
+
+    /// The answer that [`RobotsHops::url`] gave to another question lately, at the URL that gave it; not asked for again.
+    pub fn answered(
+        self,
+        status: u16,
+        body: Bytes,
+        final_url: Url,
+        retry_after: Option<Duration>,
+    ) -> RobotsFetch {
+        RobotsFetch {
+            status: Some(status),
+            body,
+            final_url,
+            retry_after,
+            ..self.found
+        }
     }
 
     /// Makes one request; if an address is given, at that one alone.
@@ -173,10 +223,9 @@ impl RobotsHops {
             }
             Some(url) => {
                 let next = url.origin();
-                if !self.hosts.contains(&next) {
+                self.is_back = self.hosts.contains(&next);
+                if !self.is_back {
                     self.hosts.push(next);
-                } else if let Err(error) = self.deadline.pause(self.pause).await {
-                    return self.unanswered(error);
                 }
                 self.found.hops += 1;
                 self.found.final_url = url;
@@ -199,11 +248,15 @@ impl RobotsHops {
     }
 
     fn unanswered(self, error: FetchError) -> RobotsHop {
-        RobotsHop::Over(Box::new(RobotsFetch {
+        RobotsHop::Over(Box::new(self.lacking(error)))
+    }
+
+    fn lacking(self, error: FetchError) -> RobotsFetch {
+        RobotsFetch {
             status: None,
             error: Some(error),
             ..self.found
-        }))
+        }
     }
 }
 

@@ -277,14 +277,19 @@ async fn a_redirect_of_robots_takes_a_turn_in_the_rate_and_keeps_the_delay_of_it
 
 #[tokio::test]
 async fn a_host_that_redirects_lead_to_is_asked_by_one_at_a_time() {
-    let elsewhere = Site::builder().page("/rules", "").start().await;
-    let host = || {
+    let elsewhere = Site::builder()
+        .page("/rules/1", "")
+        .page("/rules/2", "")
+        .page("/rules/3", "")
+        .start()
+        .await;
+    let host = |n: u32| {
         Site::builder()
-            .redirect("/robots.txt", 301, elsewhere.url("/rules"))
+            .redirect("/robots.txt", 301, elsewhere.url(&format!("/rules/{n}")))
             .page("/", "")
             .start()
     };
-    let (one, two, three) = tokio::join!(host(), host(), host());
+    let (one, two, three) = tokio::join!(host(1), host(2), host(3));
     let mut setup = Setup::quick();
     setup.frontier.delay = Duration::from_millis(250);
     setup.fetch.allow_private = true;
@@ -293,8 +298,63 @@ async fn a_host_that_redirects_lead_to_is_asked_by_one_at_a_time() {
     let requests = elsewhere.requests();
     assert_eq!(requests.len(), 3);
     for pair in requests.windows(2) {
-        assert!(pair[1].started - pair[0].started >= Duration::from_millis(240));
+        assert!(pair[1].started - pair[0].ended.unwrap() >= Duration::from_millis(240));
     }
+}
+
+/// A provider sends the crawlers of all his hosts to one file.
+#[tokio::test]
+async fn a_file_that_many_hosts_lead_to_is_asked_for_once() {
+    let elsewhere = Site::builder()
+        .page("/rules", "User-agent: *\nDisallow: /no/")
+        .start()
+        .await;
+    let mut sites = Vec::new();
+    for _ in 0..8 {
+        let site = Site::builder()
+            .redirect("/robots.txt", 301, elsewhere.url("/rules"))
+            .page("/", "<a href=/no/1>1</a>");
+        sites.push(site.start().await);
+    }
+    let seeds: Vec<String> = sites.iter().map(|site| site.url("/")).collect();
+    let db = TestDb::new().await;
+    let mut setup = Setup::quick();
+    setup.frontier.delay = Duration::from_millis(50);
+    setup.crawl(&db, &seeds).await;
+    assert_eq!(elsewhere.targets(), ["/rules"]);
+    for site in &sites {
+        assert_eq!(site.targets(), ["/robots.txt", "/"]);
+    }
+    let stored = column(&db.pool, "select hops || ' ' || final_url from robots").await;
+    assert_eq!(
+        stored,
+        vec![format!("\"1 {}\"", elsewhere.url("/rules")); 8]
+    );
+}
+
+#[tokio::test]
+async fn a_redirect_of_robots_goes_on_with_the_next_claim_where_the_delay_is_longer_than_a_fetch() {
+    let site = Site::builder()
+        .redirect("/robots.txt", 301, "/r1")
+        .redirect("/r1", 302, "/r2")
+        .page("/r2", "User-agent: *\nDisallow: /no/")
+        .page("/", "<a href=/no/1>1</a>")
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    let mut setup = Setup::quick();
+    setup.frontier.delay = Duration::from_millis(1_200);
+    setup.crawl.visit_budget = Duration::from_secs(1);
+    setup.crawl(&db, &[site.url("/")]).await;
+    let requests = site.requests();
+    assert_eq!(site.targets(), ["/robots.txt", "/r1", "/r2", "/"]);
+    for pair in requests.windows(2) {
+        assert!(pair[1].started - pair[0].ended.unwrap() >= setup.frontier.delay);
+    }
+    assert_eq!(
+        column(&db.pool, "select hops || ' ' || http_status from robots").await,
+        ["\"2 200\""]
+    );
 }
 
 /// L07 and L16 of the field cases, and what is stored of them.
