@@ -76,17 +76,29 @@ pub enum Access {
     Defer,
 }
 
-/// Judges the status of the answer to a request for robots.txt; `None`: there was no answer.
+/// What came of a request for robots.txt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Answer {
+    /// An answer with this status.
+    Status(u16),
+    /// More redirects than are followed.
+    RedirectsWithoutEnd,
+    /// None.
+    Silence,
+}
+
+/// Judges what came of a request for robots.txt.
 ///
 /// RFC 9309 §2.3.1: with 2xx the body counts, with 4xx (401 and 403 too) and after too many redirects all is allowed,
 /// with 5xx and without an answer nothing is. 429 is told apart, as Nutch and StormCrawler do: just the server that is
-/// asked too often must not be taken for one without rules (the RFC leaves it open with a MAY).
-pub fn access(status: Option<u16>) -> Access {
-    match status {
-        Some(200..=299) => Access::Rules,
-        Some(429) => Access::Defer,
-        Some(300..=499) => Access::AllowAll,
-        _ => Access::Defer,
+/// asked too often must not be taken for one without rules (the RFC leaves it open with a MAY). A redirect that leads
+/// nowhere and a 304 that nobody asked for say nothing of rules, and the RFC does not speak of them.
+pub fn access(answer: Answer) -> Access {
+    match answer {
+        Answer::Status(200..=299) => Access::Rules,
+        Answer::Status(429) => Access::Defer,
+        Answer::Status(400..=499) | Answer::RedirectsWithoutEnd => Access::AllowAll,
+        Answer::Status(_) | Answer::Silence => Access::Defer,
     }
 }
 

@@ -125,7 +125,7 @@ async fn refusal(
             std::time::Duration::ZERO,
         )
         .await;
-    let robots = match access(found.status) {
+    let robots = match access(found.answer()) {
         Access::AllowAll => return None,
         Access::Rules => Robots::parse(&found.body, &config.identity.robots_token),
         Access::Defer => {

@@ -74,7 +74,7 @@ pub(super) async fn ask(
         Ok(Asked::Nothing) => return RobotsNews::NotAsked,
         Err(error) => return RobotsNews::Trouble(error),
     };
-    let result = match access(fetched.status) {
+    let result = match access(fetched.answer()) {
         Access::Defer => defer(cx, host, key, &fetched).await,
         Access::Rules => store(cx, host, key, &fetched, age, true).await,
         Access::AllowAll => store(cx, host, key, &fetched, age, false).await,
@@ -241,7 +241,7 @@ async fn as_guest(cx: &Context, key: &HostKey, hops: &RobotsHops, turn: Option<T
 /// Keeps an answer for the hosts whose robots.txt leads there, too.
 fn keep_for_others(cx: &Context, asked: &[Url], fetched: &RobotsFetch) {
     let settings = cx.frontier.settings();
-    let span = match access(fetched.status) {
+    let span = match access(fetched.answer()) {
         Access::Rules => settings.robots_ttl.min(KEPT),
         Access::AllowAll => settings.robots_error_ttl.min(KEPT),
         Access::Defer => REFUSAL_KEPT,

@@ -17,7 +17,7 @@ use super::{FetchError, Fetcher, retry_after};
 use crate::canon::HostKey;
 use crate::clock::Boottime;
 use crate::exchange::{self, Truncated};
-use crate::robots::MOST_BYTES;
+use crate::robots::{self, MOST_BYTES};
 
 /// RFC 9309 §2.3.1.2: at least five redirects are to be followed.
 const MOST_HOPS: u8 = 5;
@@ -40,6 +40,17 @@ pub struct RobotsFetch {
     pub retry_after: Option<Duration>,
     /// When it ended: the delay of a polite host counts from here.
     pub ended: Boottime,
+}
+
+impl RobotsFetch {
+    /// What came of it, for [`robots::access`].
+    pub fn answer(&self) -> robots::Answer {
+        match (self.status, &self.error) {
+            (_, Some(FetchError::TooManyRedirects { .. })) => robots::Answer::RedirectsWithoutEnd,
+            (Some(status), _) => robots::Answer::Status(status),
+            (None, _) => robots::Answer::Silence,
+        }
+    }
 }
 
 /// The question for a host's robots.txt, between two requests: whoever asks may want leave for each.

@@ -323,20 +323,29 @@ fn sitemaps_belong_to_no_group() {
 #[test]
 fn the_status_says_what_the_answer_means() {
     for (status, meaning) in [
-        (Some(200), Access::Rules),
-        (Some(204), Access::Rules),
-        (Some(302), Access::AllowAll),
-        (Some(401), Access::AllowAll),
-        (Some(403), Access::AllowAll),
-        (Some(404), Access::AllowAll),
-        (Some(410), Access::AllowAll),
-        (Some(429), Access::Defer),
-        (Some(500), Access::Defer),
-        (Some(503), Access::Defer),
-        (Some(101), Access::Defer),
-        (None, Access::Defer),
+        (200, Access::Rules),
+        (204, Access::Rules),
+        (400, Access::AllowAll),
+        (401, Access::AllowAll),
+        (403, Access::AllowAll),
+        (404, Access::AllowAll),
+        (410, Access::AllowAll),
+        (499, Access::AllowAll),
+        (429, Access::Defer),
+        (500, Access::Defer),
+        (503, Access::Defer),
+        (101, Access::Defer),
     ] {
-        assert_eq!(access(status), meaning, "{status:?}");
+        assert_eq!(access(Answer::Status(status)), meaning, "{status}");
+    }
+    assert_eq!(access(Answer::RedirectsWithoutEnd), Access::AllowAll);
+    assert_eq!(access(Answer::Silence), Access::Defer);
+}
+
+#[test]
+fn a_redirect_that_leads_nowhere_does_not_mean_that_all_is_allowed() {
+    for status in [300, 301, 302, 304, 308, 399] {
+        assert_eq!(access(Answer::Status(status)), Access::Defer, "{status}");
     }
 }
 
@@ -575,6 +584,40 @@ fn utf_16_without_a_mark_is_read_too_and_what_follows_a_nul_is_not() {
         &["/q"],
         &["/p/a", "/r/"],
     );
+}
+
+/// A NUL is part of no token of RFC 9309 §2.2; to Google's parser it ends the line's text, too.
+#[test]
+fn a_nul_before_a_key_makes_no_rule_of_the_line_and_one_after_a_path_is_no_part_of_it() {
+    for line in [
+        "\0Disallow: /\0",
+        "\0Disallow: /",
+        "Dis\0allow: /",
+        " \0 Disallow: /",
+    ] {
+        check(
+            format!("User-agent: *\n{line}\nDisallow: /p/\n"),
+            &["/"],
+            &["/p/"],
+        );
+        check(
+            format!("{line}\nUser-agent: *\nDisallow: /p/\n"),
+            &["/"],
+            &["/p/"],
+        );
+        check(
+            format!("User-agent: *\nDisallow: /p/\n{line}"),
+            &["/"],
+            &["/p/"],
+        );
+    }
+    check(
+        "User-agent: *\0x\nDisallow: /p/\0\n",
+        &["/"],
+        &["/p/", "/p/a"],
+    );
+    // Nothing is left of a value before it: an empty rule, which forbids nothing.
+    check("User-agent: *\nDisallow: \0/\n", &["/"], &[]);
 }
 
 #[test]

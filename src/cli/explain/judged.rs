@@ -6,7 +6,7 @@ use super::{known::Known, literal, or, rows, value_of};
 use crate::canon::PageUrl;
 use crate::cli::Context;
 use crate::cli::database::Opened;
-use crate::robots::{Access, MAX_CRAWL_DELAY, Robots, Verdict, access};
+use crate::robots::{Access, Answer, MAX_CRAWL_DELAY, Robots, Verdict, access};
 use crate::scope::{Decision, Scope, ScopeKind, TrapLimits};
 
 type Facts = Vec<(String, String)>;
@@ -118,7 +118,7 @@ pub(super) async fn robots(
     }
     let body = value_of(&stored, "body").map(unhex);
     let counts = value_of(&stored, "counts") == Some("t");
-    let status = value_of(&stored, "http_status").and_then(|status| status.parse().ok());
+    let answer = answer(value_of(&stored, "http_status"), value_of(&stored, "error"));
     stored.retain(|(name, value)| match name.as_str() {
         "body" | "counts" => false,
         "hops" => value != "0",
@@ -126,7 +126,7 @@ pub(super) async fn robots(
     });
     let mut facts = Vec::new();
     let mut say = |name: &str, value: String| facts.push((name.to_owned(), value));
-    if access(status) == Access::Defer {
+    if access(answer) == Access::Defer {
         // A body that is there is an older one, which counts no more.
         say(
             "decision",
@@ -155,6 +155,15 @@ pub(super) async fn robots(
     }
     facts.extend(stored);
     Ok(facts)
+}
+
+/// What was answered, as the crawl has stored it: the status and the class of the error.
+fn answer(status: Option<&str>, error: Option<&str>) -> Answer {
+    match (status.and_then(|status| status.parse().ok()), error) {
+        (_, Some("too_many_redirects")) => Answer::RedirectsWithoutEnd,
+        (Some(status), _) => Answer::Status(status),
+        (None, _) => Answer::Silence,
+    }
 }
 
 fn decision(verdict: &Verdict, line: Option<String>) -> String {
@@ -190,6 +199,7 @@ fn unhex(hex: &str) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scope::Reason;
 
     #[test]
     fn every_folder_above_a_url_is_a_candidate_for_its_prefix_rule() {
@@ -221,6 +231,49 @@ mod tests {
             "depth 3 of 20, 22 of 2048 characters, 4 of 20 segments, one of them 2 of 3 times"
         );
         assert!(said("/").ends_with("0 of 20 segments, one of them 0 of 3 times"));
+
+        let scope = Scope::new(ScopeKind::Any, limits);
+        let check = |depth: u16, path: &str, shown: &str, expected: Decision| {
+            let url = PageUrl::parse(&format!("http://h.test{path}")).unwrap();
+            let said = guards(&url, Some(depth), &limits);
+            assert!(said.contains(shown), "{said}: {shown}");
+            assert_eq!(scope.decide(&url, depth), expected, "{said}");
+        };
+        let beyond = Decision::Reject;
+        check(20, "/", "depth 20 of 20", Decision::Accept);
+        check(21, "/", "depth 21 of 20", beyond(Reason::TooDeep));
+        let long = |length: usize| format!("/{}", "x".repeat(length - "http://h.test/".len()));
+        check(0, &long(2_048), "2048 of 2048", Decision::Accept);
+        check(0, &long(2_049), "2049 of 2048", beyond(Reason::TooLong));
+        let deep = |n: usize| (0..n).map(|n| format!("//{n}")).collect::<String>();
+        check(0, &deep(20), "20 of 20 segments", Decision::Accept);
+        check(
+            0,
+            &deep(21),
+            "21 of 20 segments",
+            beyond(Reason::TooManySegments),
+        );
+        let again = |n: usize| "/a/b".repeat(n);
+        check(0, &again(3), "3 of 3 times", Decision::Accept);
+        check(
+            0,
+            &again(4),
+            "4 of 3 times",
+            beyond(Reason::RepeatedSegment),
+        );
+    }
+
+    #[test]
+    fn what_is_stored_of_an_answer_is_judged_as_the_answer_was() {
+        for (status, error, expected) in [
+            (Some("302"), Some("too_many_redirects"), Access::AllowAll),
+            (Some("302"), None, Access::Defer),
+            (Some("404"), None, Access::AllowAll),
+            (Some("200"), None, Access::Rules),
+            (None, Some("connect"), Access::Defer),
+        ] {
+            assert_eq!(access(answer(status, error)), expected, "{status:?}");
+        }
     }
 
     #[test]
