@@ -25,6 +25,13 @@ pub use file::MOST_BYTES;
 /// served by a rule that forbids.
 pub const MAX_CRAWL_DELAY: Duration = Duration::from_secs(300);
 
+/// What an entry of a list takes beside its text, in bytes, about: its head, and what an allocation wastes.
+const ENTRY_BYTES: usize = 48;
+
+/// How much Content-Usage lines of one path are joined, in bytes, beyond which no further line is added: four for each of
+/// the 1,000 characters that are stored with a page.
+const MOST_SAID: usize = 4_000;
+
 /// The rules of one robots.txt for one product token. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Robots(Arc<Inner>);
@@ -165,6 +172,17 @@ impl Robots {
             .saturating_add(size.bytes + size.count)
     }
 
+    /// About how much memory it takes, in bytes.
+    pub fn size_bytes(&self) -> usize {
+        let said = self.0.usage.as_ref().map_or(0, |usage| {
+            let said = usage.said.iter();
+            let said = said.map(|(path, said)| path.len() + said.len() + ENTRY_BYTES);
+            said.sum::<usize>() + usage.paths.size_bytes()
+        });
+        let sitemaps = self.0.sitemaps.iter().map(|url| url.len() + ENTRY_BYTES);
+        self.0.rules.size_bytes() + said + sitemaps.sum::<usize>()
+    }
+
     /// The delay between fetches that the file asks for, at most [`MAX_CRAWL_DELAY`]; of several the longest. Not in the
     /// RFC, yet widely used.
     pub fn crawl_delay(&self) -> Option<Duration> {
@@ -215,7 +233,11 @@ impl Usage {
                 continue;
             }
             match said.get_mut(pattern) {
-                Some(known) => *known = format!("{known}, {preference}"),
+                Some(known) if known.len() >= MOST_SAID => {}
+                Some(known) => {
+                    known.push_str(", ");
+                    known.push_str(&preference);
+                }
                 None => {
                     said.insert(pattern.to_owned(), preference.into_owned());
                     paths.push(rule);

@@ -29,7 +29,7 @@ use crate::{
     scope::{Decision, Reason, Scope},
 };
 
-/// robots.txt files that are kept parsed: this many hosts, and this many bytes of files.
+/// robots.txt files that are kept parsed: this many hosts, and this many bytes of rules in memory.
 const ROBOTS_HOSTS: usize = 20_000;
 const ROBOTS_BYTES: u64 = 32 << 20;
 
@@ -181,7 +181,7 @@ impl Context {
             Some(body) => Robots::parse(body, &self.settings.robots_token),
             None => Robots::allow_all(),
         });
-        let bytes = body.map_or(0, |body| body.len() as u64);
+        let bytes = robots.size_bytes() as u64;
         self.robots.insert(
             host,
             Arc::new(CachedRobots {

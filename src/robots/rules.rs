@@ -78,6 +78,11 @@ impl Rules {
     pub(super) fn size(&self) -> Size {
         self.size
     }
+
+    /// About how much memory they take, in bytes.
+    pub(super) fn size_bytes(&self) -> usize {
+        self.size.bytes + self.size.count * super::ENTRY_BYTES
+    }
 }
 
 /// Writes a pattern with each `$` escaped that is no end mark (RFC 9309 §2.2.3), and what [`super::path`] escapes. Of

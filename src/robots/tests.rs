@@ -350,6 +350,30 @@ fn a_redirect_that_leads_nowhere_does_not_mean_that_all_is_allowed() {
 }
 
 #[test]
+fn what_is_said_of_the_use_of_one_path_is_bounded_and_memory_counts_all_that_is_kept() {
+    let lines = |n: usize| format!("User-agent: *\n{}", "Content-Usage: train-ai=n\n".repeat(n));
+    let url = Url::parse(HOST).unwrap();
+    let robots = rules(lines(19_000));
+    let said = robots.content_usage(&url).unwrap();
+    assert!(said.len() >= 4_000 && said.len() < 4_100, "{}", said.len());
+    assert!(said.starts_with("train-ai=n, train-ai=n, "));
+    assert!(robots.size_bytes() < 500_000 && robots.size_bytes() > 4_000);
+
+    let many = |line: fn(u32) -> String| {
+        let lines: String = (0..20_000).map(line).collect();
+        rules(format!("User-agent: *\n{lines}")).size_bytes()
+    };
+    for bytes in [
+        many(|n| format!("Disallow: /{n}\n")),
+        many(|n| format!("Content-Usage: /{n} a\n")),
+        many(|n| format!("Sitemap: http://h/{n}\n")),
+    ] {
+        assert!(bytes > 20_000 * 32, "{bytes}");
+    }
+    assert_eq!(Robots::allow_all().size_bytes(), 0);
+}
+
+#[test]
 fn an_html_page_in_its_place_forbids_nothing() {
     check(
         "<!DOCTYPE html><html><body>Disallow: /<br>User-agent: *</body></html>",
