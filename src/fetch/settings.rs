@@ -247,7 +247,9 @@ impl Default for FetchOptions {
 
 /// Says whether a page's redirect to itself may be followed: its URL may be spelt in a way that robots.txt forbids.
 #[derive(Clone, Default)]
-pub struct MayHop(Option<Arc<dyn Fn(&Url) -> bool + Send + Sync>>);
+pub struct MayHop(Option<Arc<Judge>>);
+
+type Judge = dyn Fn(&Url) -> bool + Send + Sync;
 
 impl MayHop {
     /// A judge of URLs. It is asked for each hop, before its delay.
