@@ -320,6 +320,7 @@ async fn a_file_that_many_hosts_lead_to_is_asked_for_once() {
     let db = TestDb::new().await;
     let mut setup = Setup::quick();
     setup.frontier.delay = Duration::from_millis(50);
+    setup.fetch.allow_private = true;
     setup.crawl(&db, &seeds).await;
     assert_eq!(elsewhere.targets(), ["/rules"]);
     for site in &sites {
