@@ -199,8 +199,11 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
         address: leave.address(),
         hop_leave: cx.hop_leave(),
         may_hop: {
-            let robots = Arc::clone(&robots);
-            MayHop::new(move |url| robots.judge(url) == Verdict::Allowed)
+            let (cx, robots) = (Arc::clone(cx), Arc::clone(&robots));
+            MayHop::new(move |url| {
+                let (cx, robots) = (Arc::clone(&cx), Arc::clone(&robots));
+                async move { judging::verdict(&cx, &robots, &url).await == Verdict::Allowed }
+            })
         },
     };
     let mut way = Way::default();

@@ -249,16 +249,22 @@ impl Default for FetchOptions {
 #[derive(Clone, Default)]
 pub struct MayHop(Option<Arc<Judge>>);
 
-type Judge = dyn Fn(&Url) -> bool + Send + Sync;
+type Judge = dyn Fn(Url) -> BoxFuture<'static, bool> + Send + Sync;
 
 impl MayHop {
-    /// A judge of URLs. It is asked for each hop, before its delay.
-    pub fn new(judge: impl Fn(&Url) -> bool + Send + Sync + 'static) -> MayHop {
-        MayHop(Some(Arc::new(judge)))
+    /// A judge of URLs, who may take long over it. He is asked for each hop, before its delay.
+    pub fn new<F>(judge: impl Fn(Url) -> F + Send + Sync + 'static) -> MayHop
+    where
+        F: Future<Output = bool> + Send + 'static,
+    {
+        MayHop(Some(Arc::new(move |url| Box::pin(judge(url)))))
     }
 
-    pub(super) fn allows(&self, url: &Url) -> bool {
-        self.0.as_ref().is_none_or(|judge| judge(url))
+    pub(super) async fn allows(&self, url: &Url) -> bool {
+        match &self.0 {
+            Some(judge) => judge(url.clone()).await,
+            None => true,
+        }
     }
 }
 

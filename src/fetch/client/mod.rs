@@ -238,7 +238,7 @@ impl Fetcher {
                 return Err(FetchError::UnaskedNotModified);
             }
             if let Some(next) = redirect::to_itself(url, &at, answer.status, &answer.headers)
-                && options.may_hop.allows(next.as_url())
+                && options.may_hop.allows(next.as_url()).await
             {
                 let cookie = self.terms(next.as_url(), &cookies, Whose::Ours).cookie;
                 if hops == MOST_HOPS || trail.has(next.as_url(), cookie.as_ref()) {
