@@ -216,6 +216,8 @@ impl Committer {
             url: link.url.as_str().to_owned(),
             depth: link.depth,
             hops: link.hops,
+            priority: link.priority,
+            label: link.label,
             excluded: link.excluded,
         })
     }

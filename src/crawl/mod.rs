@@ -53,10 +53,9 @@ use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    canon::PageUrl,
     clock::Boottime,
     fetch::Fetcher,
-    frontier::{Ears, Ending, Frontier, FrontierError, Identity},
+    frontier::{Ears, Ending, Frontier, FrontierError, Identity, Seed},
 };
 
 use self::{
@@ -161,10 +160,10 @@ impl Crawl {
     }
 
     /// Makes tasks of seeds and takes them into scope. Answers how many were not tasks before.
-    pub async fn add_seeds(&self, seeds: &[PageUrl]) -> Result<u64, FrontierError> {
+    pub async fn add_seeds(&self, seeds: &[Seed]) -> Result<u64, FrontierError> {
         let rules: Vec<(String, String)> = seeds
             .iter()
-            .map(|seed| self.cx.rules.rule_for(seed))
+            .map(|seed| self.cx.rules.rule_for(&seed.url))
             .collect();
         if !self.cx.frontier.add_rules(&rules, "seed").await? {
             return Err(FrontierError::Resettled);

@@ -151,6 +151,8 @@ async fn candidates(
             url: link.url.clone(),
             depth,
             hops: 0,
+            priority: task.priority,
+            label: task.label.clone(),
             excluded,
         };
         match cx.rules.reject(&link.url, depth) {
@@ -238,6 +240,8 @@ async fn redirect(cx: &Context, task: &ClaimedTask, url: &PageUrl, exchange: &Ex
         url: target,
         depth: task.depth,
         hops,
+        priority: task.priority,
+        label: task.label.clone(),
         excluded: None,
     };
     links.push(cx, target);

@@ -1,6 +1,6 @@
 //! The claim: tasks of ready hosts become this worker's for a while.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::{
     Frontier, HostId, Result, TaskId, WorkerId, ms,
@@ -70,6 +70,10 @@ pub struct ClaimedTask {
     pub depth: u16,
     /// Redirects in a row that led here.
     pub hops: u16,
+    /// Its place in the order of its host: the smaller, the sooner.
+    pub priority: i16,
+    /// The label of the seed that led here.
+    pub label: Option<Arc<str>>,
     /// It came from a seed and not from a page.
     pub is_seed: bool,
     /// What to fetch.
@@ -186,6 +190,8 @@ impl Frontier {
                 deferrals: deferrals.unsigned_abs(),
                 depth: depth.unsigned_abs(),
                 hops: hops.unsigned_abs(),
+                priority: row.priority.unwrap_or_default(),
+                label: row.label.map(Arc::from),
                 is_seed: row.via.is_none(),
                 url,
             });

@@ -1,5 +1,7 @@
 //! The finish: all of a batch of visits is written by one statement, or nothing of it.
 
+use std::sync::Arc;
+
 use uuid::Uuid;
 
 use super::{
@@ -51,6 +53,10 @@ pub struct NewLink {
     pub depth: u16,
     /// Redirects in a row that lead to it.
     pub hops: u16,
+    /// Its place in the order of its host: the smaller, the sooner.
+    pub priority: i16,
+    /// The label of the seed that led here.
+    pub label: Option<Arc<str>>,
     /// Reason and rule, where it is excluded from the start.
     pub excluded: Option<(&'static str, String)>,
 }
@@ -193,6 +199,8 @@ struct Columns<'a> {
     link_hops: Vec<i16>,
     link_reason: Vec<Option<&'a str>>,
     link_detail: Vec<Option<&'a str>>,
+    link_priority: Vec<i16>,
+    link_label: Vec<Option<&'a str>>,
     signals: Vec<Option<&'a str>>,
 }
 
@@ -209,6 +217,8 @@ impl<'a> Columns<'a> {
                 columns.link_url.push(&link.url);
                 columns.link_depth.push(short(link.depth));
                 columns.link_hops.push(short(link.hops));
+                columns.link_priority.push(link.priority);
+                columns.link_label.push(link.label.as_deref());
                 columns
                     .link_reason
                     .push(link.excluded.as_ref().map(|(reason, _)| *reason));
@@ -368,7 +378,9 @@ impl<'a> Columns<'a> {
             &self.link_detail as &[Option<&str>],
             &self.http_version as &[Option<&str>],
             &self.reading as &[Option<i32>],
-            &self.signals as &[Option<&str>]
+            &self.signals as &[Option<&str>],
+            &self.link_priority,
+            &self.link_label as &[Option<&str>]
         )
         .fetch_all(db)
         .await

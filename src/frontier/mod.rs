@@ -77,6 +77,7 @@ pub use address::{AddressHold, AddressLeave};
 pub use agreement::{Agreement, Standing};
 pub use claim::{Appetite, Claim, ClaimedHost, ClaimedTask};
 pub use ending::Ending;
+pub use enqueue::Seed;
 pub use error::FrontierError;
 pub use finish::{Finish, NewLink, Outcome};
 pub use host::{Giving, Pace, Release};

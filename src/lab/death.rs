@@ -11,7 +11,7 @@ use super::scale::empty_crawl;
 use super::session::{Answer, Session, patience};
 use super::{Lab, Member, Result, Section};
 use crate::canon::PageUrl;
-use crate::frontier::{Appetite, Claim, ClaimedTask, Finish, FrontierSettings, Outcome};
+use crate::frontier::{Appetite, Claim, ClaimedTask, Finish, FrontierSettings, Outcome, Seed};
 use crate::pages::PageRow;
 
 /// Settings of section d.
@@ -142,8 +142,9 @@ async fn scene(lab: &Lab) -> Result<(Member, Member, Session)> {
     empty_crawl(&mut session).await?;
     let frontier = frontier_settings(settings);
     let (dying, other) = (lab.worker(&frontier).await?, lab.worker(&frontier).await?);
-    let seeds: Vec<PageUrl> = (0..settings.tasks)
+    let seeds: Vec<Seed> = (0..settings.tasks)
         .filter_map(|n| PageUrl::parse(&format!("https://death.test/page-{n}")).ok())
+        .map(Seed::from)
         .collect();
     other.frontier.enqueue_seeds(other.id, &seeds).await?;
     Ok((dying, other, session))

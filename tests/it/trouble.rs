@@ -14,7 +14,7 @@ use std::time::Duration;
 use pgcrawl::canon::PageUrl;
 use pgcrawl::db::{DbSettings, connect};
 use pgcrawl::frontier::{
-    Appetite, Frontier, FrontierSettings, HostId, Identity, NewLink, WorkerId,
+    Appetite, Frontier, FrontierSettings, HostId, Identity, NewLink, Seed, WorkerId,
 };
 
 use sqlx::{AssertSqlSafe, Executor as _};
@@ -79,9 +79,9 @@ impl Stage {
     }
 
     async fn seed(&self, worker: WorkerId, seeds: &[&str]) {
-        let seeds: Vec<PageUrl> = seeds
+        let seeds: Vec<Seed> = seeds
             .iter()
-            .map(|seed| PageUrl::parse(seed).unwrap())
+            .map(|seed| PageUrl::parse(seed).unwrap().into())
             .collect();
         self.frontier.enqueue_seeds(worker, &seeds).await.unwrap();
     }
@@ -105,6 +105,8 @@ fn link(host: HostId, to: &str) -> NewLink {
         url: to.to_owned(),
         depth: 1,
         hops: 0,
+        priority: 0,
+        label: None,
         excluded: None,
     }
 }

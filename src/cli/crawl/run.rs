@@ -16,7 +16,7 @@ use crate::config::{Config, Loaded, Surroundings};
 use crate::crawl::{Crawl, End, Hands, ScopeRules, Stop, Summary, Tally, Until};
 use crate::db::{self, Route, Session};
 use crate::fetch::{Fetcher, PrivateGuard};
-use crate::frontier::{Ears, Frontier, FrontierError, FrontierSettings};
+use crate::frontier::{Ears, Frontier, FrontierError, FrontierSettings, Seed};
 use crate::scope::Scope;
 use crate::status::{self, Status};
 
@@ -291,7 +291,8 @@ async fn add_seeds(crawl: &Crawl, sources: Vec<Source>) -> anyhow::Result<()> {
         }
         bad = batch.bad_lines;
         given += batch.seeds.len();
-        fresh += crawl.add_seeds(&batch.seeds).await?;
+        let seeds: Vec<Seed> = batch.seeds.into_iter().map(Seed::from).collect();
+        fresh += crawl.add_seeds(&seeds).await?;
     }
     if bad > 0 {
         output::warn(

@@ -1,12 +1,14 @@
--- Tasks without a visit (seeds). $1 worker, $2 host ids, $3 digests, $4 urls; answers how many were new
+-- Tasks without a visit (seeds). $1 worker, $2 host ids, $3 digests, $4 urls, $5 priorities, $6 depths, $7 labels; answers
+-- how many were new. Of a URL that is there twice the first counts.
 with found as materialized (
     select distinct on (host_id, url_digest) *
-    from unnest($2::int[], $3::uuid[], $4::text[]) as l (host_id, url_digest, url)
-    order by host_id, url_digest
+    from unnest($2::int[], $3::uuid[], $4::text[], $5::smallint[], $6::smallint[], $7::text[]) with ordinality
+         as l (host_id, url_digest, url, priority, depth, label, position)
+    order by host_id, url_digest, position
 ),
 fresh as (
-    insert into tasks (host_id, url_digest, url)
-    select f.host_id, f.url_digest, f.url
+    insert into tasks (host_id, url_digest, url, priority, depth, label)
+    select f.host_id, f.url_digest, f.url, f.priority, f.depth, f.label
     from found f
     -- The anti-join, see finish.sql.
     left join lateral (

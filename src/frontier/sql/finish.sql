@@ -5,7 +5,7 @@
 -- again (null = never), $8 whether the attempt is charged; then the page: $9 visited (has a page row), $10 … $37 its columns, $38 bodies.
 -- Links: $39 the position of their visit in $2 (from 1; not the task: a worker may finish a task it lost and the same task claimed anew in
 -- one batch), $40 host ids, $41 digests, $42 urls, $43 depths, $44 hops, $45 and $46 reason and detail of those that are excluded from the start.
--- More of the page: $47 HTTP version, $48 fingerprint of its reading, $49 signals. Status 304 means: as it was; the row of the last visit stays but for
+-- More of the page: $47 HTTP version, $48 fingerprint of its reading, $49 signals. More of the links: $50 priorities, $51 labels. Status 304 means: as it was; the row of the last visit stays but for
 -- what is new.
 with visits as materialized (
     select *
@@ -34,15 +34,16 @@ mine as materialized (
 ),
 found as materialized (
     select distinct on (l.host_id, l.url_digest) l.*, m.id as via
-    from unnest($39::int[], $40::int[], $41::uuid[], $42::text[], $43::smallint[], $44::smallint[], $45::text[], $46::text[])
-         as l (position, host_id, url_digest, url, depth, hops, reason, detail)
+    from unnest($39::int[], $40::int[], $41::uuid[], $42::text[], $43::smallint[], $44::smallint[], $45::text[], $46::text[],
+                $50::smallint[], $51::text[])
+         as l (position, host_id, url_digest, url, depth, hops, reason, detail, priority, label)
     join mine m on m.position = l.position
     order by l.host_id, l.url_digest, l.depth, l.hops
 ),
 fresh as (
-    insert into tasks (host_id, url_digest, url, depth, hops, via, status, reason, detail)
+    insert into tasks (host_id, url_digest, url, depth, hops, via, status, reason, detail, priority, label)
     select f.host_id, f.url_digest, f.url, f.depth, f.hops, f.via,
-           case when f.reason is null then 'new' else 'excluded' end::task_status, f.reason, f.detail
+           case when f.reason is null then 'new' else 'excluded' end::task_status, f.reason, f.detail, f.priority, f.label
     from found f
     -- Not left to `on conflict`, which waits for whoever *updates* the row of a known URL: two visits that link to each other would deadlock.
     -- Lateral with a limit: one index lookup a link, whatever the statistics say.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::canon::PageUrl;
-use crate::frontier::{Appetite, Finish, FrontierSettings, Outcome};
+use crate::frontier::{Appetite, Finish, FrontierSettings, Outcome, Seed};
 use crate::lab::error::Doing;
 use crate::lab::jobs;
 use crate::lab::report::{Cell, SectionReport, Table, grouped};
@@ -138,8 +138,9 @@ async fn ours(lab: &Lab) -> Result<Came> {
         ..FrontierSettings::default()
     };
     let keeper = lab.worker(&frontier).await?;
-    let seeds: Vec<PageUrl> = (0..settings.poisoned)
+    let seeds: Vec<Seed> = (0..settings.poisoned)
         .filter_map(|n| PageUrl::parse(&format!("https://poison.test/{n}")).ok())
+        .map(Seed::from)
         .collect();
     // One by one, so that the poison has the first id.
     for seed in &seeds {

@@ -11,7 +11,7 @@ use pgcrawl::clock::Boottime;
 use pgcrawl::db::DbSettings;
 use pgcrawl::frontier::{
     Appetite, ClaimedTask, Finish, Frontier, FrontierSettings, Giving, HostId, Outcome, Release,
-    StoredRobots, WorkerId,
+    Seed, StoredRobots, WorkerId,
 };
 use pgcrawl::pages::PageRow;
 use rand::rngs::StdRng;
@@ -138,9 +138,9 @@ impl Trial {
                 .unwrap();
         }
         let worker = frontier.join(&identity("seeder")).await.unwrap();
-        let urls: Vec<PageUrl> = seeds
+        let urls: Vec<Seed> = seeds
             .iter()
-            .map(|&seed| PageUrl::parse(&web::url(seed)).unwrap())
+            .map(|&seed| PageUrl::parse(&web::url(seed)).unwrap().into())
             .collect();
         frontier.enqueue_seeds(worker, &urls).await.unwrap();
         frontier.leave(worker).await.unwrap();

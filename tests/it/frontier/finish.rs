@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use pgcrawl::frontier::{Finish, NewLink, Outcome};
+use pgcrawl::frontier::{Finish, NewLink, Outcome, Seed};
 
 use super::protocol::{FINISH, replaced};
-use super::{Ground, done, failed, link, page, protocol};
+use super::{Ground, done, failed, link, page, protocol, url};
 
 #[tokio::test]
 async fn a_lost_lease_cannot_finish_a_task() {
@@ -248,6 +248,54 @@ async fn a_url_becomes_a_task_once_however_often_it_is_found() {
             .column("select seeded, discovered from worker_counts")
             .await,
         ["2,1"]
+    );
+}
+
+#[tokio::test]
+async fn a_label_and_a_priority_go_from_seed_to_claim_and_from_link_to_task() {
+    let ground = Ground::new().await;
+    let me = ground.worker("me").await;
+    let seed = |path: &str, priority, depth, label: Option<&str>| Seed {
+        priority,
+        depth,
+        label: label.map(Into::into),
+        ..Seed::from(url(path))
+    };
+    let seeds = [
+        seed("https://a.example/late", 5, 0, None),
+        seed("https://a.example/soon", -3, 2, Some("north")),
+        // Of the same URL twice the first counts.
+        seed("https://a.example/soon#again", 9, 0, Some("south")),
+    ];
+    assert_eq!(ground.frontier.enqueue_seeds(me, &seeds).await.unwrap(), 2);
+    let host = ground.claim_host(me).await;
+    let soon = &host.tasks[0];
+    assert_eq!(
+        (
+            soon.url.as_str(),
+            soon.priority,
+            soon.depth,
+            soon.label.as_deref()
+        ),
+        ("https://a.example/soon", -3, 2, Some("north"))
+    );
+    let late = &host.tasks[1];
+    assert_eq!((late.priority, late.label.as_deref()), (5, None));
+    let found = NewLink {
+        priority: -2,
+        label: soon.label.clone(),
+        ..link(host.id, "https://a.example/found")
+    };
+    let visit = Finish {
+        links: vec![found],
+        ..done(soon)
+    };
+    assert_eq!(ground.finish(me, &[visit]).await, [true]);
+    assert_eq!(
+        ground
+            .column("select url, priority, label from tasks where via is not null")
+            .await,
+        ["https://a.example/found,-2,north"]
     );
 }
 

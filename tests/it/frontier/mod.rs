@@ -24,7 +24,7 @@ use std::time::Duration;
 use pgcrawl::canon::PageUrl;
 use pgcrawl::frontier::{
     Appetite, Claim, ClaimedHost, ClaimedTask, Finish, Frontier, FrontierSettings, Giving, HostId,
-    Identity, NewLink, Outcome, Release, WorkerId,
+    Identity, NewLink, Outcome, Release, Seed, WorkerId,
 };
 use pgcrawl::pages::PageRow;
 use sqlx::{AssertSqlSafe, Executor as _};
@@ -71,7 +71,7 @@ impl Ground {
     }
 
     async fn seed(&self, worker: WorkerId, seeds: &[&str]) -> u64 {
-        let seeds: Vec<PageUrl> = seeds.iter().map(|seed| url(seed)).collect();
+        let seeds: Vec<Seed> = seeds.iter().map(|seed| url(seed).into()).collect();
         self.frontier.enqueue_seeds(worker, &seeds).await.unwrap()
     }
 
@@ -229,6 +229,8 @@ fn link(host: HostId, to: &str) -> NewLink {
         url: to.to_owned(),
         depth: 1,
         hops: 0,
+        priority: 0,
+        label: None,
         excluded: None,
     }
 }

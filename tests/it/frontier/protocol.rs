@@ -164,6 +164,8 @@ fn task_of(row: &PgRow) -> Option<ClaimedTask> {
         deferrals: row.get::<i16, _>("deferrals?") as u16,
         depth: row.get::<i16, _>("depth?") as u16,
         hops: row.get::<i16, _>("hops?") as u16,
+        priority: row.get::<i16, _>("priority?"),
+        label: row.get::<Option<String>, _>("label?").map(Into::into),
         is_seed: row.get::<Option<i64>, _>("via?").is_none(),
         url: row.get("url?"),
     })
@@ -265,6 +267,10 @@ pub(super) async fn finish(
             visit.page.as_ref().and_then(|page| page.reading)
         }))
         .bind(text(|page| page.signals.clone()))
+        .bind(column(&links, |(_, link)| link.priority))
+        .bind(column(&links, |(_, link)| {
+            link.label.as_deref().map(str::to_owned)
+        }))
         .fetch_all(db)
         .await
 }

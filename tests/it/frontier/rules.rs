@@ -56,7 +56,10 @@ async fn eight_processes_begin_a_crawl_at_once_on_an_empty_database() {
         let seed = super::url("https://a.example/");
         (
             worker.0,
-            frontier.enqueue_seeds(worker, &[seed]).await.unwrap(),
+            frontier
+                .enqueue_seeds(worker, &[seed.into()])
+                .await
+                .unwrap(),
         )
     };
     let (mut workers, fresh): (Vec<i32>, Vec<u64>) =

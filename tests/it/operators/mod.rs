@@ -71,9 +71,9 @@ impl Ground {
     }
 
     async fn seed(&self, urls: &[&str]) {
-        let urls: Vec<PageUrl> = urls
+        let urls: Vec<pgcrawl::frontier::Seed> = urls
             .iter()
-            .map(|url| PageUrl::parse(url).unwrap())
+            .map(|url| PageUrl::parse(url).unwrap().into())
             .collect();
         self.frontier()
             .enqueue_seeds(self.worker, &urls)

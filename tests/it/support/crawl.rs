@@ -8,7 +8,7 @@ use pgcrawl::{
     canon::PageUrl,
     crawl::{Crawl, CrawlSettings, Hands, ScopeRules, Stop, Summary},
     fetch::{FetchSettings, Fetcher, PrivateGuard},
-    frontier::{Frontier, FrontierSettings},
+    frontier::{Frontier, FrontierSettings, Seed},
     scope::{Scope, ScopeKind, TrapLimits},
 };
 use sqlx::{AssertSqlSafe, PgPool, Row as _};
@@ -93,10 +93,10 @@ impl Setup {
 }
 
 /// Seeds as the operator gives them.
-pub(crate) fn urls(seeds: &[String]) -> Vec<PageUrl> {
+pub(crate) fn urls(seeds: &[String]) -> Vec<Seed> {
     seeds
         .iter()
-        .map(|seed| PageUrl::seed(seed).expect("a URL"))
+        .map(|seed| PageUrl::seed(seed).expect("a URL").into())
         .collect()
 }
 

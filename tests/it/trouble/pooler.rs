@@ -54,7 +54,7 @@ async fn many_clients_get_the_answers_to_their_own_statements_over_few_connectio
                 let key = seed.host().clone();
                 let hosts = frontier.hosts(std::slice::from_ref(&key)).await.unwrap();
                 assert_eq!(hosts.len(), 1);
-                assert_eq!(frontier.enqueue_seeds(me, &[seed]).await.unwrap(), 1);
+                assert_eq!(frontier.enqueue_seeds(me, &[seed.into()]).await.unwrap(), 1);
                 let claim = frontier.claim(me, super::ALL).await.unwrap();
                 for host in claim.hosts {
                     for task in host.tasks {
