@@ -16,7 +16,8 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::{
-    CrawlSettings, address::Queues, guests::Guests, licence::Licence, rate::Turns, tally::Tally,
+    CrawlSettings, address::Queues, bodies::LargeBodies, guests::Guests, licence::Licence,
+    rate::Turns, tally::Tally,
 };
 use crate::{
     canon::{HostKey, PageUrl},
@@ -66,6 +67,7 @@ pub(super) struct Context {
     pub(super) parsers: Arc<Semaphore>,
     /// Room for finished visits, in KiB.
     pub(super) room: Arc<Semaphore>,
+    pub(super) bodies: LargeBodies,
     robots: Cache<HostKey, Arc<CachedRobots>, ByBytes>,
 }
 
@@ -119,6 +121,7 @@ impl Context {
             uncommitted: AtomicUsize::new(0),
             parsers: Arc::new(Semaphore::new(cores)),
             room: Arc::new(Semaphore::new(super::commit::ROOM_KIB as usize)),
+            bodies: LargeBodies::default(),
             robots: Cache::with_weighter(ROBOTS_HOSTS, ROBOTS_BYTES, ByBytes),
         }
     }

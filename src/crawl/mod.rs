@@ -18,6 +18,7 @@
 //! lines, what is claimed is recycled, and what is not committed did not happen.
 
 mod address;
+mod bodies;
 mod commit;
 mod context;
 mod dispatch;

@@ -193,7 +193,9 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
         };
     }
     let began = Boottime::now();
+    let (room, _until_it_is_read) = cx.bodies.room();
     let options = FetchOptions {
+        room,
         budget: cx.settings.visit_budget,
         wanted: extract::is_wanted,
         pause: delay.max(cx.settings.ip_delay),

@@ -6,14 +6,21 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http::header::CONTENT_ENCODING;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use super::decode;
 use super::error::{self, FetchError, Stage};
-use super::settings::{FetchOptions, FetchSettings, HopLeave};
+use super::settings::{BodyRoom, FetchOptions, FetchSettings, HopLeave};
 use crate::exchange::Truncated;
 
 /// What is reserved for a body before it comes; `Content-Length` may claim anything.
 const FIRST_BYTES: usize = 16 * 1024;
+
+/// A body that is larger waits for room, and if it is coded, it is looked at whether more of it is needed: a look costs about a millisecond,
+/// which small pages are spared.
+const LARGE_BYTES: usize = 256 * 1024;
 
 /// What is read of a redirect's body, and for how long: servers send a line or two, at once.
 const SKIMMED_BYTES: usize = 64 * 1024;
@@ -125,6 +132,14 @@ pub(super) struct Wire {
     pub(super) truncated: Option<Truncated>,
 }
 
+/// What is done once for a body that turns out to be large.
+pub(super) struct Large<'a> {
+    /// Leave to hold so much more in memory.
+    pub(super) room: &'a BodyRoom,
+    /// Decides whether more of it is needed.
+    pub(super) headers: &'a HeaderMap,
+}
+
 /// Reads the payload to its end, to `cap` bytes or to the end of the time.
 ///
 /// # Errors
@@ -135,6 +150,7 @@ pub(super) async fn read(
     response: &mut reqwest::Response,
     cap: usize,
     deadline: &Deadline,
+    mut large: Option<Large<'_>>,
 ) -> Result<Wire, FetchError> {
     let announced = response
         .content_length()
@@ -144,15 +160,10 @@ pub(super) async fn read(
         let moment = deadline.ends.min(Instant::now() + deadline.idle);
         let chunk = match timeout_at(moment, response.chunk()).await {
             Ok(chunk) => chunk.map_err(error::in_body)?,
-            Err(_) if moment < deadline.ends || deadline.hurried => {
+            Err(_) if moment < deadline.ends => {
                 return Err(deadline.missed(moment, Stage::Body));
             }
-            Err(_) => {
-                return Ok(Wire {
-                    bytes: bytes.freeze(),
-                    truncated: Some(Truncated::Time),
-                });
-            }
+            Err(_) => return late(bytes, deadline),
         };
         let Some(chunk) = chunk else {
             return Ok(Wire {
@@ -169,7 +180,38 @@ pub(super) async fn read(
             });
         }
         bytes.extend_from_slice(&chunk);
+        if bytes.len() > LARGE_BYTES
+            && let Some(large) = large.take()
+        {
+            let here = Bytes::copy_from_slice(&bytes);
+            if decode::is_enough(large.headers, here, cap).await {
+                return Ok(Wire {
+                    bytes: bytes.freeze(),
+                    truncated: Some(Truncated::Length),
+                });
+            }
+            // Undone it may be as large as may be.
+            let is_coded = large.headers.contains_key(CONTENT_ENCODING);
+            let most = announced.filter(|_| !is_coded).unwrap_or(cap).min(cap);
+            if timeout_at(deadline.ends, large.room.wait(most))
+                .await
+                .is_err()
+            {
+                return late(bytes, deadline);
+            }
+        }
     }
+}
+
+/// The time is over: what is here is the head of the body, unless the hurry was ours.
+fn late(bytes: BytesMut, deadline: &Deadline) -> Result<Wire, FetchError> {
+    if deadline.hurried {
+        return Err(deadline.missed(deadline.ends, Stage::Body));
+    }
+    Ok(Wire {
+        bytes: bytes.freeze(),
+        truncated: Some(Truncated::Time),
+    })
 }
 
 /// Reads the payload of a redirect, which says nothing that its header does not: a small one to its end, so that the connection can be
@@ -186,7 +228,7 @@ pub(super) async fn skim(
         idle: SKIMMED_FOR.max(deadline.idle),
         ..*deadline
     };
-    match read(response, cap.min(SKIMMED_BYTES), &brief).await {
+    match read(response, cap.min(SKIMMED_BYTES), &brief, None).await {
         Ok(wire) => wire,
         Err(_) => Wire {
             truncated: Some(Truncated::Disconnect),

@@ -2,7 +2,7 @@
 //!
 //! The whole payload is here already, capped by `body`; what comes out is capped again, so that a
 //! bomb ends where a plain page would. A payload in another coding than its header says stays as it
-//! was sent ([`Coding::Mismatch`]); a stream that ends early gives what it gave.
+//! was sent ([`Coding::Mismatch`]); a stream that ends early gives what it gave. What swells beyond measure is cut long before the cap.
 
 use std::io;
 
@@ -25,6 +25,11 @@ const MOST_MEMBERS: usize = 10_000;
 
 /// The window of zstd is at most 8 MiB on the web (RFC 9659 §3): memory that a header may claim.
 const ZSTD_WINDOW_LOG: u32 = 23;
+
+/// What a payload may come to whatever was sent for it, and how many times what was sent beyond that. A bomb (a thousand times with deflate,
+/// far more with brotli) is cut here instead of being undone, hashed and read up to the cap; a page that says something is far below.
+const FREE_BYTES: usize = 1 << 20;
+const MOST_TIMES: usize = 250;
 
 /// Payloads from this size on are decoded on a blocking thread: it takes half a millisecond.
 const OFF_THREAD_BYTES: usize = 16 * 1024;
@@ -80,6 +85,12 @@ pub(super) async fn decode(
             coding: Coding::Mismatch,
             truncated,
         })
+}
+
+/// Whether what is here of a payload yields all already that would be kept of it, so that nothing more need come.
+pub(super) async fn is_enough(headers: &HeaderMap, wire: Bytes, cap: usize) -> bool {
+    codings(headers).is_some_and(|kinds| !kinds.is_empty())
+        && decode(headers, wire, None, cap).await.truncated == Some(Truncated::Length)
 }
 
 /// The codings in the order they were applied; none if one of them is unknown or they are too many.
@@ -151,18 +162,29 @@ async fn undo(kind: Kind, input: &[u8], cap: usize) -> (Vec<u8>, End) {
             let window = [DParameter::window_log_max(ZSTD_WINDOW_LOG)];
             let mut decoder = ZstdDecoder::with_params(input, &window);
             decoder.multiple_members(true);
-            drain(decoder, cap).await
+            drain(decoder, ZstdDecoder::get_ref, input, cap).await
         }
-        Kind::Brotli => unless_text(input, drain(BrotliDecoder::new(input), cap).await),
+        Kind::Brotli => {
+            let decoder = BrotliDecoder::new(input);
+            unless_text(
+                input,
+                drain(decoder, BrotliDecoder::get_ref, input, cap).await,
+            )
+        }
         Kind::Deflate if has_zlib_header(input) => {
-            match drain(ZlibDecoder::new(input), cap).await {
-                (_, End::Mismatch) => drain(DeflateDecoder::new(input), cap).await,
+            match drain(ZlibDecoder::new(input), ZlibDecoder::get_ref, input, cap).await {
+                (_, End::Mismatch) => bare(input, cap).await,
                 decoded => decoded,
             }
         }
         // "deflate" means zlib, but many send the bare stream (RFC 9110 §8.4.1.2).
-        Kind::Deflate => unless_text(input, drain(DeflateDecoder::new(input), cap).await),
+        Kind::Deflate => unless_text(input, bare(input, cap).await),
     }
+}
+
+async fn bare(input: &[u8], cap: usize) -> (Vec<u8>, End) {
+    let decoder = DeflateDecoder::new(input);
+    drain(decoder, DeflateDecoder::get_ref, input, cap).await
 }
 
 /// Decodes each member of a gzip file (RFC 1952 §2.2) and ignores rubbish behind the last one, as
@@ -172,8 +194,7 @@ async fn undo_gzip(input: &[u8], cap: usize) -> (Vec<u8>, End) {
     let mut rest = input;
     for _ in 0..MOST_MEMBERS {
         let mut decoder = GzipDecoder::new(rest);
-        let (mut member, end) = drain(&mut decoder, cap - body.len()).await;
-        body.append(&mut member);
+        let end = drain_into(&mut body, &mut decoder, GzipDecoder::get_ref, input, cap).await;
         rest = decoder.into_inner();
         if end != End::Whole || !rest.starts_with(&[0x1f, 0x8b]) {
             return match end {
@@ -186,21 +207,41 @@ async fn undo_gzip(input: &[u8], cap: usize) -> (Vec<u8>, End) {
     (body, End::Early)
 }
 
-async fn drain(mut decoder: impl AsyncRead + Unpin, cap: usize) -> (Vec<u8>, End) {
+async fn drain<'a, D: AsyncRead + Unpin>(
+    mut decoder: D,
+    rest: impl Fn(&D) -> &&'a [u8],
+    input: &'a [u8],
+    cap: usize,
+) -> (Vec<u8>, End) {
     let mut out = Vec::new();
+    let end = drain_into(&mut out, &mut decoder, rest, input, cap).await;
+    (out, end)
+}
+
+/// Appends what comes out of a decoder. `rest`: what it has not taken of `input` yet.
+async fn drain_into<'a, D: AsyncRead + Unpin>(
+    out: &mut Vec<u8>,
+    decoder: &mut D,
+    rest: impl Fn(&D) -> &&'a [u8],
+    input: &'a [u8],
+    cap: usize,
+) -> End {
+    let before = out.len();
     loop {
+        let taken = input.len() - rest(decoder).len();
+        let cap = cap.min(FREE_BYTES.max(taken.saturating_mul(MOST_TIMES)));
         if out.len() > cap {
             out.truncate(cap);
-            return (out, End::Longer);
+            return End::Longer;
         }
         out.reserve(8 * 1024);
-        match decoder.read_buf(&mut out).await {
-            Ok(0) => return (out, End::Whole),
+        match decoder.read_buf(out).await {
+            Ok(0) => return End::Whole,
             Ok(_) => {}
-            Err(error) if out.is_empty() && error.kind() != io::ErrorKind::UnexpectedEof => {
-                return (out, End::Mismatch);
+            Err(error) if out.len() == before && error.kind() != io::ErrorKind::UnexpectedEof => {
+                return End::Mismatch;
             }
-            Err(_) => return (out, End::Early),
+            Err(_) => return End::Early,
         }
     }
 }

@@ -11,7 +11,7 @@ use url::Url;
 use super::body::Deadline;
 use super::client::{Answer, Request, Way};
 use super::cookies::VisitCookies;
-use super::settings::FetchOptions;
+use super::settings::{BodyRoom, FetchOptions};
 use super::watch::Whose;
 use super::{FetchError, Fetcher, retry_after};
 use crate::canon::HostKey;
@@ -193,6 +193,7 @@ impl RobotsHops {
             condition: HeaderMap::new(),
             wanted: |_| true,
             cap: MOST_BYTES,
+            room: &BodyRoom::default(),
             address,
             terms: self
                 .fetcher

@@ -229,6 +229,8 @@ pub struct FetchOptions {
     pub hop_leave: HopLeave,
     /// Whether a hop may be asked for: one that may not is the answer, as a redirect elsewhere is. Default each may.
     pub may_hop: MayHop,
+    /// What a body above 256 KiB waits for, so that many large ones do not fill the memory; this wait counts, too. Default nothing.
+    pub room: BodyRoom,
 }
 
 impl Default for FetchOptions {
@@ -241,6 +243,7 @@ impl Default for FetchOptions {
             address: None,
             hop_leave: HopLeave::default(),
             may_hop: MayHop::default(),
+            room: BodyRoom::default(),
         }
     }
 }
@@ -271,6 +274,35 @@ impl MayHop {
 impl fmt::Debug for MayHop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("MayHop").field(&self.0.is_some()).finish()
+    }
+}
+
+/// Room for a body in memory, as a wait that somebody else knows, who keeps it for as long as he likes.
+#[derive(Clone, Default)]
+pub struct BodyRoom(Option<Arc<Landlord>>);
+
+type Landlord = dyn Fn(usize) -> BoxFuture<'static, ()> + Send + Sync;
+
+impl BodyRoom {
+    /// Room for so many bytes that is had when this future ends. It is asked for once a request at most.
+    pub fn new<F>(ask: impl Fn(usize) -> F + Send + Sync + 'static) -> BodyRoom
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        BodyRoom(Some(Arc::new(move |bytes| Box::pin(ask(bytes)))))
+    }
+
+    /// Waits for it.
+    pub(crate) async fn wait(&self, bytes: usize) {
+        if let BodyRoom(Some(ask)) = self {
+            ask(bytes).await;
+        }
+    }
+}
+
+impl fmt::Debug for BodyRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("BodyRoom").field(&self.0.is_some()).finish()
     }
 }
 

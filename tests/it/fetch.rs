@@ -10,7 +10,8 @@ use axum::response::IntoResponse;
 use pgcrawl::canon::{HostKey, PageUrl};
 use pgcrawl::exchange::{Coding, Exchange, Truncated};
 use pgcrawl::fetch::{
-    Disposition, FetchError, FetchOptions, FetchSettings, Fetcher, PrivateGuard, Resolver, Way,
+    BodyRoom, Disposition, FetchError, FetchOptions, FetchSettings, Fetcher, PrivateGuard,
+    Resolver, Way,
 };
 use tokio::io::AsyncReadExt;
 

@@ -230,6 +230,7 @@ impl Fetcher {
                     .unwrap_or_default(),
                 wanted: options.wanted,
                 cap,
+                room: &options.room,
                 address: options.address,
                 terms,
             };

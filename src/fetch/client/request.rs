@@ -19,6 +19,7 @@ use crate::fetch::dns::Failure;
 use crate::fetch::error::{self, FetchError};
 use crate::fetch::hosts::{HostSettings, Secrecy};
 use crate::fetch::proxy::{self, Blame, Pass};
+use crate::fetch::settings::BodyRoom;
 use crate::fetch::watch::{Watch, Whose};
 
 /// An answer to one request, its body decoded.
@@ -41,6 +42,8 @@ pub(in crate::fetch) struct Request<'a> {
     pub(in crate::fetch) wanted: fn(Option<&str>) -> bool,
     /// Bytes of the body that are read at most.
     pub(in crate::fetch) cap: usize,
+    /// Where there must be room for a large body.
+    pub(in crate::fetch) room: &'a BodyRoom,
     /// The only address that may be asked, if the host is a name.
     pub(in crate::fetch) address: Option<IpAddr>,
     /// What is to be known of it, from [`Fetcher::terms`].
@@ -213,7 +216,11 @@ impl Fetcher {
         let wire = if leads_on {
             body::skim(&mut response, request.cap, deadline).await
         } else if (request.wanted)(extract::media_type(&headers).as_deref()) {
-            body::read(&mut response, request.cap, deadline).await?
+            let large = body::Large {
+                room: request.room,
+                headers: &headers,
+            };
+            body::read(&mut response, request.cap, deadline, Some(large)).await?
         } else {
             Wire {
                 truncated: Some(Truncated::Unwanted),

@@ -31,7 +31,11 @@ async fn decoded(header: &str, wire: impl Into<Bytes>, cap: usize) -> Decoded {
 }
 
 fn page() -> Vec<u8> {
-    (0..4000)
+    entries(4000)
+}
+
+fn entries(count: usize) -> Vec<u8> {
+    (0..count)
         .map(|n| format!("<li>entry {n}</li>\n"))
         .collect::<String>()
         .into_bytes()
@@ -106,6 +110,50 @@ async fn a_stream_that_ends_early_keeps_what_it_gave() {
             "{header}"
         );
     }
+}
+
+#[tokio::test]
+async fn what_swells_beyond_measure_is_cut_long_before_the_cap_and_a_page_is_not() {
+    let cap = 10 * CAP;
+    let page = entries(150_000);
+    assert!(page.len() > 2 * FREE_BYTES);
+    for name in ["gzip", "br", "zstd", "zlib", "raw"] {
+        let header = if matches!(name, "zlib" | "raw") {
+            "deflate"
+        } else {
+            name
+        };
+        let bomb = decoded(header, coded(name, &vec![b' '; 64 << 20]).await, cap).await;
+        assert_eq!(
+            (bomb.body.len(), bomb.truncated),
+            (FREE_BYTES, Some(Truncated::Length)),
+            "{name}"
+        );
+        let whole = decoded(header, coded(name, &page).await, cap).await;
+        assert_eq!(
+            (whole.body.len(), whole.truncated),
+            (page.len(), None),
+            "{name}"
+        );
+    }
+    // Each member is harmless, and the measure is all of them.
+    let members = coded("gzip", &vec![b' '; 1 << 20]).await.repeat(100);
+    assert_eq!(decoded("gzip", members, cap).await.body.len(), FREE_BYTES);
+}
+
+#[tokio::test]
+async fn the_head_of_a_payload_is_enough_where_it_yields_all_that_is_kept() {
+    let headers =
+        |coding: &str| HeaderMap::from_iter([(CONTENT_ENCODING, coding.parse().unwrap())]);
+    let bomb = Bytes::from(coded("gzip", &vec![b' '; 64 << 20]).await);
+    let head = bomb.slice(..bomb.len() / 2);
+    assert!(is_enough(&headers("gzip"), head.clone(), 10 * CAP).await);
+    assert!(!is_enough(&headers("identity"), head.clone(), 10 * CAP).await);
+    assert!(!is_enough(&headers("aes128gcm"), head, 10 * CAP).await);
+    let page = Bytes::from(coded("gzip", &entries(150_000)).await);
+    let head = page.slice(..page.len() / 2);
+    assert!(!is_enough(&headers("gzip"), head.clone(), 10 * CAP).await);
+    assert!(is_enough(&headers("gzip"), head, CAP).await);
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Hosts that hold on to whoever asks them, among hosts that do not.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_compression::tokio::bufread::GzipEncoder;
 use pgcrawl::crawl::{End, Stop};
@@ -14,6 +14,7 @@ use super::super::fetch::rubbish;
 use crate::support::{
     crawl::{Setup, broken_invariants, column, number, urls},
     db::TestDb,
+    program::pgcrawl,
     site::{RawListener, Site, Then},
 };
 
@@ -105,13 +106,13 @@ impl Hostile {
     }
 }
 
-async fn good_sites(pages: usize) -> Vec<Site> {
+async fn good_sites(pages: usize, latency: Duration) -> Vec<Site> {
     let mut sites = Vec::new();
     for _ in 0..16 {
         let links: String = (0..pages).map(|n| format!("<a href=/{n}>x</a>")).collect();
         let mut site = Site::builder().page("/", links);
         for n in 0..pages {
-            site = site.page(&format!("/{n}"), format!("<title>{n}</title>"));
+            site = site.delay(&format!("/{n}"), latency, format!("<title>{n}</title>"));
         }
         sites.push(site.start().await);
     }
@@ -129,7 +130,7 @@ fn patient() -> Setup {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hosts_that_hold_on_do_not_hold_up_the_others() {
     let (pages, hostile) = (10, Hostile::start(6).await);
-    let sites = good_sites(pages).await;
+    let sites = good_sites(pages, Duration::ZERO).await;
     let db = TestDb::new().await;
     let crawl = patient().join(&db).await;
     let mut seeds = hostile.seeds.clone();
@@ -214,66 +215,59 @@ async fn no_answer_costs_a_crawl_more_than_its_own_page() {
     assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
 }
 
-/// `VmHWM` since the last reset, and `VmRSS` now, in MiB.
-fn memory() -> (u64, u64) {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let of = |key: &str| -> u64 {
-        let line = status.lines().find(|line| line.starts_with(key)).unwrap();
-        line.split_whitespace()
-            .nth(1)
-            .unwrap()
-            .parse::<u64>()
-            .unwrap()
-            / 1024
-    };
-    (of("VmHWM:"), of("VmRSS:"))
+/// The most memory that a process had so far, in MiB.
+fn peak_of(child: &tokio::process::Child) -> u64 {
+    let file = format!("/proc/{}/status", child.id().unwrap());
+    let status = std::fs::read_to_string(file).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let kib = line.unwrap().split_whitespace().nth(1).unwrap();
+    kib.parse::<u64>().unwrap() / 1024
 }
 
-/// Prints how fast sixteen good hosts are crawled alone and beside the four that hold on, in turn, and how much memory that takes.
+/// Prints how fast a process of its own crawls sixteen good hosts alone and beside the four that hold on, in turn, and its memory: at once
+/// and with answers that take a while, as they do on a network.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "a measurement: run it alone and in release, with --nocapture"]
 #[allow(clippy::print_stdout, reason = "it prints what it measured")]
 async fn measure_good_hosts_beside_hostile_ones() {
     let pages = 250;
-    for round in 0..3 {
+    for (latency, round) in [0, 20]
+        .into_iter()
+        .flat_map(|ms| (0..3).map(move |round| (ms, round)))
+    {
         for beside in [false, true] {
             let hostile = Hostile::start(20).await;
-            let sites = good_sites(pages).await;
+            let sites = good_sites(pages, Duration::from_millis(latency)).await;
             let db = TestDb::new().await;
-            // So that the peak is of this crawl.
-            std::fs::write("/proc/self/clear_refs", "5").unwrap();
-            let (_, before) = memory();
-            let crawl = patient().join(&db).await;
             let mut seeds: Vec<String> = sites.iter().map(|site| site.url("/")).collect();
             if beside {
                 seeds.extend(hostile.seeds.clone());
             }
-            crawl.add_seeds(&urls(&seeds)).await.unwrap();
-            let stop = Stop::default();
-            let began = Instant::now();
-            let watch = async {
-                for site in &sites {
-                    site.wait_for(|log| log.len() >= pages + 2).await;
-                }
-                let took = began.elapsed();
-                stop.abort.cancel();
-                took
-            };
-            let (summary, took) = tokio::join!(crawl.run(stop.clone()), watch);
-            summary.unwrap();
-            crawl.leave().await;
-            let (peak, after) = memory();
+            let mut arguments = vec!["crawl", "--delay", "0s", "--contact", "ops@example.org"];
+            arguments.extend(seeds.iter().map(String::as_str));
+            let mut child = pgcrawl(&db, &arguments)
+                .stderr(std::process::Stdio::null())
+                .spawn()
+                .unwrap();
+            for site in &sites {
+                site.wait_for(|log| log.len() >= pages + 2).await;
+            }
+            let peak = peak_of(&child);
+            let logs: Vec<_> = sites.iter().flat_map(Site::requests).collect();
+            let began = logs.iter().map(|request| request.started).min().unwrap();
+            let ended = logs.iter().map(|request| request.started).max().unwrap();
+            let took = (ended - began).as_secs_f64();
             let count = sites.len() * (pages + 1);
             println!(
-                "round {round}, {}: {count} pages of 16 good hosts in {:.2} s, {:.0} a second; memory {before} MiB before, {peak} at most, {after} after",
+                "answers after {latency} ms, round {round}, {}: {count} pages of 16 good hosts in {took:.2} s, {:.0} a second; {peak} MiB at most",
                 if beside {
                     "beside 4 hostile hosts"
                 } else {
                     "alone"
                 },
-                took.as_secs_f64(),
-                count as f64 / took.as_secs_f64(),
+                count as f64 / took,
             );
+            child.kill().await.unwrap();
         }
     }
 }
