@@ -23,6 +23,7 @@ fuzz_target!(|data: &[u8]| {
         headers: &headers,
         body,
         robots_token: "ourbot",
+        anchors: false,
     };
     let found = extract::extract(&input, &mut HrefCache::new(64));
     let Some(text) = &found.text else {

@@ -96,6 +96,7 @@ fuzz_target!(|data: &[u8]| {
         headers: &answer.headers,
         body: &answer.body,
         robots_token: "ourbot",
+        anchors: false,
     };
     let read = extract::extract(&input, &mut HrefCache::new(64));
     assert!(read.links.len() <= extract::MAX_LINKS);

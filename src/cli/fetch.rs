@@ -176,6 +176,7 @@ fn read(exchange: &Exchange, config: &Config) -> anyhow::Result<Extraction> {
         headers: &exchange.headers,
         body: &exchange.body,
         robots_token: &config.identity.robots_token,
+        anchors: true,
     };
     Ok(extract(&input, &mut HrefCache::default()))
 }
@@ -227,7 +228,7 @@ fn as_json(exchange: &Exchange, page: &Extraction, selected: Option<&[Selected]>
         .links
         .iter()
         .map(|link| json!({ "url": link.url.as_str(), "kind": link.kind.as_str(), "nofollow": link.rel.nofollow,
-                           "ugc": link.rel.ugc, "sponsored": link.rel.sponsored }))
+                           "ugc": link.rel.ugc, "sponsored": link.rel.sponsored, "rel": link.rel_text, "text": link.anchor }))
         .collect();
     let mut object = json!({
         "url": exchange.url.as_str(),

@@ -110,6 +110,7 @@ fn parse(
             headers: &exchange.headers,
             body: &exchange.body,
             robots_token: token,
+            anchors: false,
         };
         CACHE.with_borrow_mut(|cache| extract::extract(&input, cache))
     };

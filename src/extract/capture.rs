@@ -45,17 +45,26 @@ impl Capture {
         }
     }
 
+    /// Adds a text whose references are decoded already, as words of their own.
+    pub(super) fn push_decoded(&mut self, text: &str) {
+        if self.open && !text.trim().is_empty() {
+            self.push_str(" ");
+            self.push_str(&text.replace('&', "&amp;"));
+            self.push_str(" ");
+        }
+    }
+
+    /// Ends the text at hand and gives it away.
+    pub(super) fn take(&mut self) -> Option<String> {
+        self.close();
+        self.value.take()
+    }
+
     pub(super) fn close(&mut self) {
         if std::mem::take(&mut self.open) {
             self.value = tidy(&entities::decode(&self.raw, Place::Text), self.limit);
             self.raw.clear();
         }
-    }
-
-    /// The text, also of an element that never ended.
-    pub(super) fn finish(&mut self) -> Option<String> {
-        self.close();
-        self.value.take()
     }
 }
 

@@ -14,9 +14,9 @@ use lol_html::{ElementContentHandlers, HtmlRewriter, MemorySettings, Selector, S
 use super::capture::{Capture, tidy};
 use super::directives::is_addressed;
 use super::entities::{self, Place};
-use super::links::{follows_relation, has_token, refresh_target};
+use super::links::{follows_relation, has_token, kind_of_relation, refresh_target, rel_text};
 use super::signals::{MAX_SIGNAL_CHARS, TdmMeta};
-use super::{LinkKind, Rel};
+use super::{Input, LinkKind, MAX_ANCHOR_CHARS, Rel};
 
 const MAX_TITLE_CHARS: usize = 1_000;
 const MAX_DESCRIPTION_CHARS: usize = 2_000;
@@ -33,6 +33,8 @@ static ELEMENTS: LazyLock<Selector> = LazyLock::new(|| {
          title, h1, br",
     )
 });
+static PICTURES: LazyLock<Selector> = LazyLock::new(|| selector("a img[alt]"));
+static ANCHORS: LazyLock<Selector> = LazyLock::new(|| selector("a"));
 static TITLE: LazyLock<Selector> = LazyLock::new(|| selector("title"));
 static HEADING: LazyLock<Selector> = LazyLock::new(|| selector("h1"));
 static UNSCRIPTED: LazyLock<Selector> = LazyLock::new(|| selector("noscript, noframes"));
@@ -64,11 +66,25 @@ pub(super) struct RawLink {
     pub(super) href: String,
     pub(super) rel: Rel,
     pub(super) kind: LinkKind,
+    pub(super) rel_text: Option<Box<str>>,
+    pub(super) anchor: Option<Box<str>>,
+}
+
+impl RawLink {
+    pub(super) fn new(href: String, kind: LinkKind) -> RawLink {
+        RawLink {
+            href,
+            rel: Rel::default(),
+            kind,
+            rel_text: None,
+            anchor: None,
+        }
+    }
 }
 
 /// Reads a page. An error of the parser ends the pass, not the page.
-pub(super) fn read(text: &str, token: &str) -> RawPage {
-    let collector = Rc::new(RefCell::new(Collector::new(token)));
+pub(super) fn read(text: &str, input: &Input<'_>) -> RawPage {
+    let collector = Rc::new(RefCell::new(Collector::new(input)));
     pass(text, &collector);
     let unscripted = std::mem::take(&mut collector.borrow_mut().unscripted);
     if !unscripted.is_empty() {
@@ -76,9 +92,10 @@ pub(super) fn read(text: &str, token: &str) -> RawPage {
         pass(&unscripted, &collector);
     }
     let mut collector = collector.borrow_mut();
+    collector.close_anchor();
     let mut page = std::mem::take(&mut collector.page);
-    page.title = collector.title.finish();
-    page.h1 = collector.heading.finish();
+    page.title = collector.title.take();
+    page.h1 = collector.heading.take();
     page
 }
 
@@ -99,7 +116,7 @@ fn pass(text: &str, collector: &Shared) {
             Ok(())
         })
     };
-    let settings = Settings::new()
+    let mut settings = Settings::new()
         .with_strict(false)
         .with_adjust_charset_on_meta_tag(false)
         .with_memory_settings(MemorySettings::new().with_max_allowed_memory_usage(MAX_PARSER_BYTES))
@@ -116,6 +133,23 @@ fn pass(text: &str, collector: &Shared) {
             Cow::Borrowed(&*UNSCRIPTED),
             texts(Collector::push_unscripted),
         ));
+    if collector.borrow().anchors {
+        let pictures = ElementContentHandlers::default().element({
+            let collector = Rc::clone(collector);
+            move |element: &mut Element<'_, '_>| {
+                if let Some(alt) = attribute(element, "alt") {
+                    collector.borrow_mut().anchor.push_decoded(&alt);
+                }
+                Ok(())
+            }
+        });
+        settings = settings
+            .append_element_content_handler((
+                Cow::Borrowed(&*ANCHORS),
+                texts(|to, chunk| to.anchor.push(chunk)),
+            ))
+            .append_element_content_handler((Cow::Borrowed(&*PICTURES), pictures));
+    }
     let mut parser = HtmlRewriter::new(settings, |_: &[u8]| {});
     if parser.write(text.as_bytes()).is_ok() {
         let _ = parser.end();
@@ -124,7 +158,12 @@ fn pass(text: &str, collector: &Shared) {
 
 struct Collector {
     token: String,
+    anchors: bool,
     page: RawPage,
+    /// The text of the link at hand.
+    anchor: Capture,
+    /// Its place among the links.
+    anchor_of: usize,
     title: Capture,
     heading: Capture,
     /// How many templates are open: what is in one is no part of the page.
@@ -137,10 +176,13 @@ struct Collector {
 }
 
 impl Collector {
-    fn new(token: &str) -> Collector {
+    fn new(input: &Input<'_>) -> Collector {
         Collector {
-            token: token.to_owned(),
+            token: input.robots_token.to_owned(),
+            anchors: input.anchors,
             page: RawPage::default(),
+            anchor: Capture::new(MAX_ANCHOR_CHARS),
+            anchor_of: 0,
             title: Capture::new(MAX_TITLE_CHARS),
             heading: Capture::new(MAX_TITLE_CHARS),
             templates: 0,
@@ -151,6 +193,7 @@ impl Collector {
     }
 
     fn begin_unscripted(&mut self) {
+        self.close_anchor();
         self.title.close();
         self.heading.close();
         self.templates = 0;
@@ -188,14 +231,54 @@ impl Collector {
             }
         }
         // An empty reference is the page itself only where a reader could click on it.
-        if matches!(kind, LinkKind::Link | LinkKind::Frame) && href.trim().is_empty() {
+        if matches!(kind, LinkKind::Link | LinkKind::Iframe | LinkKind::Frame)
+            && href.trim().is_empty()
+        {
             return;
         }
-        self.page.links.push(RawLink {
-            href,
+        let kind = if kind == LinkKind::Link {
+            kind_of_relation(&rel)
+        } else {
+            kind
+        };
+        self.push(RawLink {
             rel: Rel::of(&rel),
-            kind,
+            ..RawLink::new(href, kind)
         });
+        if self.anchors {
+            self.describe(element, &rel);
+        }
+    }
+
+    fn push(&mut self, link: RawLink) {
+        self.page.links.push(link);
+    }
+
+    /// Notes what is said of the link that was found last; its text goes on until it ends.
+    fn describe(&mut self, element: &Element<'_, '_>, rel: &str) {
+        let Some(link) = self.page.links.last_mut() else {
+            return;
+        };
+        link.rel_text = rel_text(rel);
+        let said =
+            |name: &str| attribute(element, name).and_then(|text| tidy(&text, MAX_ANCHOR_CHARS));
+        link.anchor = said("alt")
+            .or_else(|| said("title"))
+            .map(String::into_boxed_str);
+        if link.kind == LinkKind::Anchor {
+            // A link within a link ends it, as in the tree that a browser builds.
+            self.close_anchor();
+            self.anchor.open = true;
+            self.anchor_of = self.page.links.len() - 1;
+        }
+    }
+
+    fn close_anchor(&mut self) {
+        if let Some(text) = self.anchor.take()
+            && let Some(link) = self.page.links.get_mut(self.anchor_of)
+        {
+            link.anchor = Some(text.into_boxed_str());
+        }
     }
 
     fn meta(&mut self, element: &Element<'_, '_>) {
@@ -206,12 +289,7 @@ impl Collector {
             .is_some_and(|name| name.trim().eq_ignore_ascii_case("refresh"))
         {
             if let Some(target) = refresh_target(&content) {
-                let link = RawLink {
-                    href: target.to_owned(),
-                    rel: Rel::default(),
-                    kind: LinkKind::Refresh,
-                };
-                self.page.links.push(link);
+                self.push(RawLink::new(target.to_owned(), LinkKind::Refresh));
             }
         } else if let Some(name) = attribute(element, "name").filter(|_| !self.in_unscripted) {
             if name.trim().eq_ignore_ascii_case("description") {
@@ -245,10 +323,16 @@ fn on_element(collector: &Shared, element: &mut Element<'_, '_>) {
         return;
     }
     match name.as_str() {
-        "a" => to.link(element, "href", LinkKind::Anchor),
+        "a" => {
+            to.link(element, "href", LinkKind::Anchor);
+            if to.anchors {
+                on_end(collector, element, Collector::close_anchor);
+            }
+        }
         "area" => to.link(element, "href", LinkKind::Area),
         "link" => to.link(element, "href", LinkKind::Link),
-        "iframe" | "frame" => to.link(element, "src", LinkKind::Frame),
+        "iframe" => to.link(element, "src", LinkKind::Iframe),
+        "frame" => to.link(element, "src", LinkKind::Frame),
         "meta" => to.meta(element),
         // What follows is about the page as a whole, of which this is an alternative only.
         _ if to.in_unscripted => {}

@@ -10,9 +10,10 @@ use url::Url;
 
 use crate::canon::{HrefCache, PageUrl, UrlDigest};
 
-use super::html::RawPage;
+use super::capture::tidy;
+use super::html::{RawLink, RawPage};
 use super::media::{is_wanted, parameter};
-use super::{Extraction, Input, Link, LinkKind, MAX_LINKS, Rel};
+use super::{Extraction, Input, Link, LinkKind, MAX_LINKS, MAX_REL_CHARS, Rel};
 
 /// Relations of `<link>` and `Link` that lead to pages (IANA link relations, microformats; `prefetch`, `preload`, `icon`
 /// and the like lead to no page of the site or to none at all).
@@ -71,6 +72,11 @@ impl Rel {
     }
 }
 
+/// The tokens of a `rel` as they are kept.
+pub(super) fn rel_text(rel: &str) -> Option<Box<str>> {
+    tidy(&rel.to_ascii_lowercase(), MAX_REL_CHARS).map(String::into_boxed_str)
+}
+
 /// Whether a relation leads to a page.
 pub(super) fn follows_relation(rel: &str, media_type: Option<&str>) -> bool {
     let is_page = rel.split_ascii_whitespace().any(|token| {
@@ -92,6 +98,22 @@ pub(super) fn follows_relation(rel: &str, media_type: Option<&str>) -> bool {
         && !media_type.is_some_and(|name| {
             name.ends_with("+oembed") || name.starts_with("application/opensearch")
         })
+}
+
+/// The kind of a `<link>` that leads to a page.
+pub(super) fn kind_of_relation(rel: &str) -> LinkKind {
+    let has = |token| has_token(rel, token);
+    if has("canonical") {
+        LinkKind::Canonical
+    } else if has("next") {
+        LinkKind::Next
+    } else if has("prev") || has("previous") {
+        LinkKind::Prev
+    } else if has("alternate") {
+        LinkKind::Alternate
+    } else {
+        LinkKind::Link
+    }
 }
 
 /// The target of a refresh's content, `3; url='next.html'` (HTML standard, "shared declarative refresh steps").
@@ -137,11 +159,11 @@ pub(super) fn resolve(
     let mut seen: HashMap<&str, Option<usize>> = HashMap::new();
     for link in &page.links {
         match seen.entry(&link.href) {
-            Entry::Occupied(entry) => kept.repeat(*entry.get(), link.rel),
+            Entry::Occupied(entry) => kept.repeat(*entry.get(), link),
             Entry::Vacant(_) if kept.is_full() => kept.excess = kept.excess.saturating_add(1),
             Entry::Vacant(entry) => {
                 let url = cache.resolve(&base, &with_query_in(encoding, &link.href));
-                entry.insert(url.map(|url| kept.add(url, link.rel, link.kind)));
+                entry.insert(url.map(|url| kept.add(url, link)));
             }
         }
     }
@@ -157,14 +179,19 @@ pub(super) fn resolve(
             canonical = Some(url.clone());
         }
         if follows_relation(&rel, media_type.as_deref()) && !kept.is_full() {
-            kept.add(url, Rel::of(&rel), LinkKind::Header);
+            let mut link = RawLink::new(String::new(), LinkKind::Header);
+            link.rel = Rel::of(&rel);
+            if input.anchors {
+                link.rel_text = rel_text(&rel);
+            }
+            kept.add(url, &link);
         }
     }
     for field in input.headers.get_all(REFRESH) {
         let field = String::from_utf8_lossy(field.as_bytes());
         if let Some(url) = refresh_target(&field).and_then(|target| cache.resolve(document, target))
         {
-            kept.add(url, Rel::default(), LinkKind::Refresh);
+            kept.add(url, &RawLink::new(String::new(), LinkKind::Refresh));
         }
     }
     found.canonical_url = canonical
@@ -187,24 +214,33 @@ impl Kept {
         self.links.len() >= MAX_LINKS
     }
 
-    fn add(&mut self, url: PageUrl, rel: Rel, kind: LinkKind) -> usize {
+    fn add(&mut self, url: PageUrl, raw: &RawLink) -> usize {
         match self.places.entry(url.digest()) {
             Entry::Occupied(entry) => {
                 let place = *entry.get();
-                self.links[place].rel.join(rel);
+                self.repeat(Some(place), raw);
                 place
             }
             Entry::Vacant(entry) => {
-                self.links.push(Link { url, rel, kind });
+                self.links.push(Link {
+                    url,
+                    rel: raw.rel,
+                    kind: raw.kind,
+                    rel_text: raw.rel_text.clone(),
+                    anchor: raw.anchor.clone(),
+                });
                 *entry.insert(self.links.len() - 1)
             }
         }
     }
 
-    /// Notes that a reference came again: one that may be followed is enough.
-    fn repeat(&mut self, place: Option<usize>, rel: Rel) {
+    /// Notes that a reference came again: one that may be followed is enough, and the first text counts.
+    fn repeat(&mut self, place: Option<usize>, raw: &RawLink) {
         if let Some(link) = place.and_then(|place| self.links.get_mut(place)) {
-            link.rel.join(rel);
+            link.rel.join(raw.rel);
+            if link.anchor.is_none() {
+                link.anchor.clone_from(&raw.anchor);
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ mod directives;
 mod entities;
 pub mod fields;
 mod html;
+mod link;
 mod links;
 mod media;
 mod prescan;
@@ -24,6 +25,7 @@ use http::HeaderMap;
 
 use crate::canon::{HrefCache, PageUrl};
 
+pub use link::{Link, LinkKind, MAX_ANCHOR_CHARS, MAX_REL_CHARS, Rel};
 pub use media::{is_wanted, media_type};
 pub use signals::Signals;
 
@@ -45,6 +47,8 @@ pub struct Input<'a> {
     pub body: &'a [u8],
     /// The product token under which pages may address us in `<meta>` and `X-Robots-Tag`; compared without case.
     pub robots_token: &'a str,
+    /// Whether the texts of links and of their `rel` are kept. That costs time, and changes nothing else.
+    pub anchors: bool,
 }
 
 /// What an answer holds. Texts have their white space collapsed, and neither NUL nor more than their limit.
@@ -78,59 +82,6 @@ pub struct Extraction {
     pub links: Vec<Link>,
     /// How many different references there were above [`MAX_LINKS`].
     pub links_excess: u32,
-}
-
-/// A link to a page.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
-    /// Where it leads.
-    pub url: PageUrl,
-    /// What their `rel` says.
-    pub rel: Rel,
-    /// What the first of them is.
-    pub kind: LinkKind,
-}
-
-/// What `rel` says of a link, a set of tokens compared without case (HTML standard).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rel {
-    /// `nofollow`, on each of the links to the URL: it is not followed.
-    pub nofollow: bool,
-    /// `ugc`, on one of them: what users wrote. Only recorded.
-    pub ugc: bool,
-    /// `sponsored`, on one of them: an advertisement. Only recorded.
-    pub sponsored: bool,
-}
-
-/// What makes a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LinkKind {
-    /// `<a href>`
-    Anchor,
-    /// `<area href>`
-    Area,
-    /// `<link href>` of a relation between pages
-    Link,
-    /// `<iframe src>`, `<frame src>`
-    Frame,
-    /// `<meta http-equiv=refresh>` and the header field `Refresh`
-    Refresh,
-    /// The header field `Link` (RFC 8288)
-    Header,
-}
-
-impl LinkKind {
-    /// The word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            LinkKind::Anchor => "anchor",
-            LinkKind::Area => "area",
-            LinkKind::Link => "link",
-            LinkKind::Frame => "frame",
-            LinkKind::Refresh => "refresh",
-            LinkKind::Header => "header",
-        }
-    }
 }
 
 /// What told the encoding of a text.
@@ -200,7 +151,7 @@ pub fn extract(input: &Input<'_>, cache: &mut HrefCache) -> Extraction {
             } else {
                 xhtml::with_end_tags(&decoded.text)
             };
-            page = html::read(&markup, input.robots_token);
+            page = html::read(&markup, input);
         }
         found.charset = Some(encoding.name());
         found.charset_from = Some(decoded.from);

@@ -7,6 +7,15 @@ const PAGE: &str = "http://host.test/d/i.html";
 
 /// What is extracted of a body sent from `/d/i.html` with these header fields.
 fn read(fields: &[(&'static str, &str)], body: impl AsRef<[u8]>) -> Extraction {
+    read_as(fields, body, |_| {})
+}
+
+/// The same, read under other terms.
+fn read_as(
+    fields: &[(&'static str, &str)],
+    body: impl AsRef<[u8]>,
+    terms: impl Fn(&mut Input<'_>),
+) -> Extraction {
     let mut headers = HeaderMap::new();
     for (name, value) in fields {
         headers.append(
@@ -15,13 +24,22 @@ fn read(fields: &[(&'static str, &str)], body: impl AsRef<[u8]>) -> Extraction {
         );
     }
     let url = PageUrl::parse(PAGE).unwrap();
-    let input = Input {
+    let mut input = Input {
         url: &url,
         headers: &headers,
         body: body.as_ref(),
         robots_token: "ourbot",
+        anchors: false,
     };
+    terms(&mut input);
     extract(&input, &mut HrefCache::default())
+}
+
+/// An HTML page, with the texts of its links or without.
+fn with(page: &str, anchors: bool) -> Extraction {
+    read_as(&[("content-type", "text/html")], page, |input| {
+        input.anchors = anchors;
+    })
 }
 
 fn html(body: impl AsRef<[u8]>) -> Extraction {
@@ -119,13 +137,13 @@ mod links_to_pages {
         assert_eq!(
             kinds,
             [
-                (Link, "/d/n"),
-                (Link, "/d/c"),
-                (Link, "/d/feed"),
+                (Next, "/d/n"),
+                (Canonical, "/d/c"),
+                (Alternate, "/d/feed"),
                 (Link, "/d/find"),
                 (Anchor, "/d/a"),
                 (Area, "/d/r"),
-                (Frame, "/d/f"),
+                (Iframe, "/d/f"),
                 (Frame, "/d/g"),
             ]
         );
@@ -227,6 +245,48 @@ mod links_to_pages {
     fn keep_what_only_looks_like_a_reference() {
         let page = r#"<a href="/e?n=1&copy=7&sect=4&notit=5&para=6">"#;
         assert_eq!(links(page), ["/e?n=1&copy=7&sect=4&notit=5&para=6"]);
+    }
+
+    #[test]
+    fn have_a_text_and_the_words_of_their_rel_where_they_are_wanted() {
+        let page = r#"<a href=/a rel=" NoFollow  UGC">One <b>two</b>
+            &amp; three</a> no <a href=/b><img alt="A &lt;cat&gt;"></a><a href=/c title=Hint> </a>
+            <a href=/d>open<a href=/e>next</a> after</a><map><area href=/f alt=Area></map>
+            <a href=/g><img></a><a href=/g>later</a><noscript><a href=/h>plain</a></noscript><link rel=Next title=On href=/i>"#;
+        let found = with(page, true);
+        let said: Vec<_> = found
+            .links
+            .iter()
+            .zip(targets(&found))
+            .map(|(link, target)| (target, link.anchor.as_deref(), link.rel_text.as_deref()))
+            .collect();
+        assert_eq!(
+            said,
+            [
+                ("/a", Some("One two & three"), Some("nofollow ugc")),
+                ("/b", Some("A <cat>"), None),
+                ("/c", Some("Hint"), None),
+                ("/d", Some("open"), None),
+                ("/e", Some("next"), None),
+                ("/f", Some("Area"), None),
+                ("/g", Some("later"), None),
+                ("/i", Some("On"), Some("next")),
+                ("/h", Some("plain"), None),
+            ]
+        );
+        let long = format!("<a rel='{0}' href=/x>{0}</a>", "long ".repeat(1_000));
+        let found = with(&long, true);
+        let link = &found.links[0];
+        assert_eq!(link.anchor.as_ref().unwrap().chars().count(), 199);
+        assert_eq!(link.rel_text.as_ref().unwrap().chars().count(), 199);
+        let quiet = with(page, false);
+        assert!(
+            quiet
+                .links
+                .iter()
+                .all(|link| link.anchor.is_none() && link.rel_text.is_none())
+        );
+        assert_eq!(targets(&quiet), targets(&with(page, true)));
     }
 
     #[test]

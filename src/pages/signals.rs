@@ -63,6 +63,8 @@ mod tests {
             url: PageUrl::parse(&format!("http://h.test{path}")).unwrap(),
             rel,
             kind: LinkKind::Anchor,
+            rel_text: None,
+            anchor: None,
         }
     }
 

@@ -186,6 +186,7 @@ async fn visit(fetcher: Fetcher, url: PageUrl) {
         headers: &found.headers,
         body: &found.body,
         robots_token: "testbot",
+        anchors: false,
     };
     let read = extract::extract(&input, &mut HrefCache::new(16));
     let row = PageRow::answered(&found, Some(read), true);
