@@ -24,6 +24,7 @@ fuzz_target!(|data: &[u8]| {
         body,
         robots_token: "ourbot",
         anchors: false,
+        canon: &pgcrawl::canon::BASE,
     };
     let found = extract::extract(&input, &mut HrefCache::new(64));
     let Some(text) = &found.text else {

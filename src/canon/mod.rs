@@ -18,10 +18,15 @@
 //!    read it. Empty pairs are dropped (WHATWG URL §5.1), and with the last of them the `?`.
 //!
 //! What the key never does, because it would merge pages that differ: change the case of the path, strip a trailing
-//! slash, `www.`, an index file, a session id or a tracking parameter, or equate http and https.
+//! slash, `www.` or an index file, or equate http and https.
+//!
+//! What it does where a crawl has asked for it ([`CanonOptions`]), because it merges pages that differ on some sites:
+//! leave out session ids, tracking parameters, and parameters of an operator's own list. The fetched form keeps them.
 
 mod host;
 mod href;
+mod listed;
+mod options;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -37,6 +42,8 @@ use uuid::Uuid;
 
 pub use host::{HostKey, SiteKey};
 pub use href::HrefCache;
+pub use listed::LISTS;
+pub use options::{BASE, Canon, CanonOptions, IgnoreParams, Listed};
 
 /// Version of the key's rules. It is stored with a crawl, whose digests are comparable within one version only.
 pub const VERSION: i32 = 1;
@@ -121,7 +128,8 @@ pub struct PageUrl(Arc<Parts>);
 struct Parts {
     url: Url,
     host: HostKey,
-    digest: OnceLock<UrlDigest>,
+    /// With the mark of the rules that it was made by.
+    digest: OnceLock<(u64, UrlDigest)>,
 }
 
 impl PageUrl {
@@ -219,17 +227,20 @@ impl PageUrl {
         &self.0.host
     }
 
-    /// The first 128 bits of the SHA-256 of [`PageUrl::canonical`]: the identity of the page. Computed once.
-    pub fn digest(&self) -> UrlDigest {
-        *self
-            .0
-            .digest
-            .get_or_init(|| UrlDigest::of(&rules::canonical(&self.0.url)))
+    /// The first 128 bits of the SHA-256 of [`PageUrl::canonical`]: the identity of the page under these rules. Computed
+    /// once, for the rules that ask first.
+    pub fn digest(&self, canon: &Canon) -> UrlDigest {
+        let make = || UrlDigest::of(&rules::canonical(&self.0.url, canon));
+        let (mark, digest) = *self.0.digest.get_or_init(|| (canon.mark(), make()));
+        match mark == canon.mark() {
+            true => digest,
+            false => make(),
+        }
     }
 
-    /// The compared key, after the rules of the module. It is a URL itself, and its own canonical form.
-    pub fn canonical(&self) -> String {
-        rules::canonical(&self.0.url).into_owned()
+    /// The compared key, after the rules of the module and these. It is a URL itself, and its own canonical form.
+    pub fn canonical(&self, canon: &Canon) -> String {
+        rules::canonical(&self.0.url, canon).into_owned()
     }
 
     /// The path of the key, without the query.

@@ -4,17 +4,27 @@ use std::borrow::Cow;
 
 use url::{Position, Url};
 
+use super::Canon;
+
 /// The key of a URL without fragment and userinfo. Borrowed where the URL is its own key, as most are.
-pub(super) fn canonical(url: &Url) -> Cow<'_, str> {
+pub(super) fn canonical<'a>(url: &'a Url, canon: &Canon) -> Cow<'a, str> {
     let query = url.query();
-    if query.is_none() && !url.path().contains('%') {
+    let options = canon.options();
+    if query.is_none() && !url.path().contains('%') && options.is_none() {
         return Cow::Borrowed(url.as_str());
     }
     let mut key = String::with_capacity(url.as_str().len());
     key.push_str(&url[..Position::BeforePath]);
-    key.push_str(&escapes(url.path()));
+    let path = escapes(url.path());
+    match options {
+        None => key.push_str(&path),
+        Some(options) => options.path(&path, &mut key),
+    }
     let query = query.map(escapes).unwrap_or_default();
     let mut pairs: Vec<&str> = query.split('&').filter(|pair| !pair.is_empty()).collect();
+    if let Some(options) = options {
+        options.pairs(url, &mut pairs);
+    }
     // Stable, so that the pairs of one name keep their order.
     pairs.sort_by_key(|pair| pair.split_once('=').map_or(*pair, |(name, _)| name));
     for (n, pair) in pairs.into_iter().enumerate() {

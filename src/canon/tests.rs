@@ -163,6 +163,224 @@ const VECTORS: &[(&str, &str, &str)] = &[
     ),
 ];
 
+/// What the optional rules make of a URL's key: with session ids left out, and with tracking parameters left out.
+const STRIPPED: &[(&str, &str, &str)] = &[
+    // Session ids in a segment: all of the parameter, no other one, and nothing else of the segment.
+    ("/item;jsessionid=E46F.node_2?p=1", "/item?p=1", "="),
+    (
+        "/a;JSESSIONID=1!2!3/b;v=1;jsessionid=2;w=3",
+        "/a/b;v=1;w=3",
+        "=",
+    ),
+    ("/;jsessionid=1", "/", "="),
+    ("/a;sid=0123456789abcdef", "/a", "="),
+    ("/a;sid=42", "=", "="),
+    ("/jsessionid=1", "=", "="),
+    ("/a;jsessionid", "/a", "="),
+    ("/a%3Bjsessionid=1", "=", "="),
+    // What is left must not become a step.
+    ("/a/..;jsessionid=1/b", "=", "="),
+    (
+        "/a/%2e;jsessionid=1",
+        "/a/.;jsessionid=1",
+        "/a/.;jsessionid=1",
+    ),
+    // ASP.NET's segments, and what only looks like one.
+    ("/(S(lit3py55t21z5v55vlm25s55))/a.aspx", "/a.aspx", "="),
+    ("/app/(A(x-_)S(y)F(z))", "/app/", "="),
+    ("/(S())/a", "=", "="),
+    ("/(A(x))/a", "=", "="),
+    ("/(S(x)/a", "=", "="),
+    ("/f(S(x))/a", "=", "="),
+    // Pairs.
+    ("/?PHPSESSID=1&a=2", "/?a=2", "="),
+    ("/?phpsessid=1", "/", "="),
+    (
+        "/?a=1&jsessionid=2&ASP.NET_SessionId=3&bv_sessionid",
+        "/?a=1",
+        "/?ASP.NET_SessionId=3&a=1&bv_sessionid&jsessionid=2",
+    ),
+    ("/?ASPSESSIONIDQABBCCDD=1", "/", "="),
+    ("/?ASPSESSIONIDQ1BBCCDD=1", "=", "="),
+    ("/?aspsessionid=1", "=", "="),
+    ("/?sid=0123456789abcdef0123456789ABCDEF", "/", "="),
+    ("/?sid=2024010112345678", "/", "="),
+    ("/?sid=07/01/02/2041206", "=", "="),
+    ("/?sid=a-long-story-without-an-end", "=", "="),
+    ("/?sid=abcdefghijklmnopqrst", "=", "="),
+    ("/?sid=17", "=", "="),
+    ("/?CFID=1&CFTOKEN=2&p=3", "/?p=3", "="),
+    ("/?CFID=1&p=3", "=", "="),
+    ("/?xsid=0123456789abcdef", "=", "="),
+    // Tracking.
+    ("/?utm_source=a&utm_medium=b&p=1", "=", "/?p=1"),
+    ("/?UTM_Campaign=x", "=", "/"),
+    (
+        "/?utm=1&gclid_x=2",
+        "/?gclid_x=2&utm=1",
+        "/?gclid_x=2&utm=1",
+    ),
+    (
+        "/?fbclid=1&gclid=2&msclkid=3&dclid=4&gbraid=5&wbraid=6&yclid=7",
+        "/?dclid=4&fbclid=1&gbraid=5&gclid=2&msclkid=3&wbraid=6&yclid=7",
+        "/",
+    ),
+    (
+        "/?mc_cid=1&mc_eid=2&igshid=3&_hsenc=4&_hsmi=5&hsCtaTracking=6",
+        "/?_hsenc=4&_hsmi=5&hsCtaTracking=6&igshid=3&mc_cid=1&mc_eid=2",
+        "/",
+    ),
+    ("/?%75tm_source=x", "/?utm_source=x", "/"),
+    ("/?q=utm_source", "=", "="),
+    ("/utm_source=x", "=", "="),
+];
+
+fn only(session_ids: Listed, tracking: Listed) -> Canon {
+    Canon::new(CanonOptions {
+        session_ids,
+        tracking,
+        ignore: Vec::new(),
+    })
+}
+
+#[test]
+fn the_lists_leave_out_what_they_name_and_nothing_else() {
+    let (sessions, tracking) = (only(Listed::V1, Listed::Off), only(Listed::Off, Listed::V1));
+    for (linked, without_sessions, without_tracking) in STRIPPED {
+        let url = url(&format!("http://h{linked}"));
+        let meant = |key: &str| match key {
+            "=" => url.canonical(&BASE),
+            key => format!("http://h{key}"),
+        };
+        assert_eq!(
+            url.canonical(&sessions),
+            meant(without_sessions),
+            "{linked}"
+        );
+        assert_eq!(
+            url.canonical(&tracking),
+            meant(without_tracking),
+            "{linked}"
+        );
+        // Whatever is left out of the key is asked for.
+        assert_eq!(url.as_str(), format!("http://h{linked}"));
+    }
+}
+
+#[test]
+fn the_lists_are_those_that_the_operators_are_told_of() {
+    let told = include_str!("../../docs/OPERATING.md");
+    for name in listed::names() {
+        assert!(told.contains(&format!("`{name}`")), "{name}");
+    }
+}
+
+#[test]
+fn ignored_parameters_are_ignored_on_their_hosts_only() {
+    let canon = |rules: &[&str]| {
+        Canon::new(CanonOptions {
+            ignore: rules.iter().map(|rule| rule.parse().unwrap()).collect(),
+            ..CanonOptions::default()
+        })
+    };
+    for (rules, linked, key) in [
+        (
+            &["example.org: ref, from*"][..],
+            "http://example.org/?ref=1&fromage=2&a=3",
+            "http://example.org/?a=3",
+        ),
+        (
+            &["example.org: ref"],
+            "https://example.org:8443/?ref",
+            "https://example.org:8443/",
+        ),
+        (
+            &["example.org:8443: ref"],
+            "https://example.org/?ref",
+            "https://example.org/?ref",
+        ),
+        (
+            &["example.org:443: ref"],
+            "https://example.org/?ref",
+            "https://example.org/",
+        ),
+        (
+            &["example.org:80: ref"],
+            "https://example.org/?ref",
+            "https://example.org/?ref",
+        ),
+        (
+            &["Bücher.Example: ref"],
+            "http://xn--bcher-kva.example/?ref",
+            "http://xn--bcher-kva.example/",
+        ),
+        (
+            &["example.org: ref"],
+            "http://www.example.org/?ref=1",
+            "http://www.example.org/?ref=1",
+        ),
+        (
+            &["*.example.org: ref"],
+            "http://www.example.org/?ref=1",
+            "http://www.example.org/",
+        ),
+        (
+            &["*.example.org: ref"],
+            "http://example.org/?ref=1",
+            "http://example.org/?ref=1",
+        ),
+        (
+            &["*.example.org: ref"],
+            "http://notexample.org/?ref=1",
+            "http://notexample.org/?ref=1",
+        ),
+        (
+            &["*: ref"],
+            "http://example.net./?ref=1&Ref=2",
+            "http://example.net./?Ref=2",
+        ),
+        (
+            &["example.net:ref"],
+            "http://example.net./?ref=1",
+            "http://example.net./",
+        ),
+        (
+            &["[::1]:81: ref"],
+            "http://[0::1]:81/?ref",
+            "http://[::1]:81/",
+        ),
+        (
+            &["*: %72ef, é"],
+            "http://h/?ref&%C3%A9=1",
+            "http://h/?%C3%A9=1",
+        ),
+        (&["*: a", "h: b"], "http://h/?a&b&c", "http://h/?c"),
+        (&["*: *"], "http://h/?a&b=1", "http://h/"),
+    ] {
+        assert_eq!(url(linked).canonical(&canon(rules)), key, "{rules:?}");
+    }
+    for text in [
+        "", "ref", ": ref", "h:", "h: ,", "h/p: a", "h: a=b", "h: a&b", "a b: c", "*.: a",
+        "u@h: a", "h: a*b", "h?: a",
+    ] {
+        assert!(text.parse::<IgnoreParams>().is_err(), "{text:?}");
+    }
+}
+
+#[test]
+fn a_digest_is_never_that_of_other_rules() {
+    let stripping = only(Listed::Off, Listed::V1);
+    let (plain, tracked) = ("http://h/?a=1", "http://h/?a=1&utm_source=x");
+    for orders in [[&BASE, &stripping], [&stripping, &BASE]] {
+        let (plain, tracked) = (url(plain), url(tracked));
+        for canon in orders {
+            let same = plain.digest(canon) == tracked.digest(canon);
+            assert_eq!(same, *canon == stripping);
+            assert_eq!(plain.digest(canon), plain.digest(&BASE));
+        }
+    }
+}
+
 fn url(text: &str) -> PageUrl {
     PageUrl::parse(text).unwrap()
 }
@@ -176,22 +394,22 @@ fn the_fetched_form_and_the_key_are_as_pinned() {
     for (linked, fetched, key) in VECTORS {
         let url = url(linked);
         assert_eq!(url.as_str(), *fetched, "fetched form of {linked:?}");
-        assert_eq!(url.canonical(), *key, "key of {linked:?}");
+        assert_eq!(url.canonical(&BASE), *key, "key of {linked:?}");
     }
 }
 
 #[test]
 fn a_key_is_its_own_key() {
     for (linked, _, key) in VECTORS {
-        assert_eq!(url(key).canonical(), *key, "from {linked:?}");
-        assert_eq!(url(key).digest(), url(linked).digest());
+        assert_eq!(url(key).canonical(&BASE), *key, "from {linked:?}");
+        assert_eq!(url(key).digest(&BASE), url(linked).digest(&BASE));
     }
 }
 
 #[test]
 fn the_digest_is_the_first_half_of_the_keys_sha_256() {
     // sha256sum of "http://h/?a=2&b=1"
-    let digest = url("http://h/?b=1&a=2").digest();
+    let digest = url("http://h/?b=1&a=2").digest(&BASE);
     assert_eq!(digest.to_string(), "62609d55bb9cb088084fee0e82796d1f");
     assert_eq!(UrlDigest::from(Uuid::from(digest)), digest);
     assert_eq!(Uuid::from(digest).simple().to_string(), digest.to_string());
@@ -344,16 +562,16 @@ fn bad_percent_signs_do_not_lose_a_link() {
 #[test]
 fn escaped_slash_and_slash_are_two_pages_whatever_the_escapes_case() {
     assert_eq!(
-        url("http://h/k/a%2fb").digest(),
-        url("http://h/k/a%2Fb").digest()
+        url("http://h/k/a%2fb").digest(&BASE),
+        url("http://h/k/a%2Fb").digest(&BASE)
     );
     assert_ne!(
-        url("http://h/k/a%2fb").digest(),
-        url("http://h/k/a/b").digest()
+        url("http://h/k/a%2fb").digest(&BASE),
+        url("http://h/k/a/b").digest(&BASE)
     );
     assert_eq!(
-        url("http://h/k/%7Euser").digest(),
-        url("http://h/k/~user").digest()
+        url("http://h/k/%7Euser").digest(&BASE),
+        url("http://h/k/~user").digest(&BASE)
     );
     assert_ne!(url("http://h/k/%7Euser"), url("http://h/k/~user"));
 }
@@ -453,7 +671,10 @@ fn a_very_long_url_is_only_long() {
         "%41&".repeat(100_000)
     );
     assert_eq!(url(&long).as_str().len(), long.len());
-    assert_eq!(url(&url(&long).canonical()).digest(), url(&long).digest());
+    assert_eq!(
+        url(&url(&long).canonical(&BASE)).digest(&BASE),
+        url(&long).digest(&BASE)
+    );
 }
 
 #[test]
@@ -552,6 +773,15 @@ fn pieces() -> impl Strategy<Value = String> {
             "example.org",
             "mailto:",
             ";",
+            ";jsessionid=",
+            "sid=0123456789abcdef",
+            "PHPSESSID",
+            "cfid=1",
+            "cftoken=2",
+            "/(S(x1))",
+            "(A(b)S(c))",
+            "utm_",
+            "gclid=",
             "+",
             "\u{0}",
             "xn--",
@@ -563,27 +793,57 @@ fn pieces() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
 }
 
+/// Any set of the optional rules.
+fn canons() -> impl Strategy<Value = Canon> {
+    let listed = || prop::sample::select(vec![Listed::Off, Listed::V1]);
+    let ignore = prop::sample::subsequence(
+        vec![
+            "*: a",
+            "h: B*, %41",
+            "example.org: sid",
+            "*.h: a",
+            "h:81: host*",
+        ],
+        0..=5,
+    );
+    (listed(), listed(), ignore).prop_map(|(session_ids, tracking, ignore)| {
+        Canon::new(CanonOptions {
+            session_ids,
+            tracking,
+            ignore: ignore.iter().map(|rule| rule.parse().unwrap()).collect(),
+        })
+    })
+}
+
 proptest! {
     #[test]
-    fn canon_of_canon_is_canon(rest in pieces()) {
+    fn canon_of_canon_is_canon_under_any_rules(rest in pieces(), canon in canons()) {
         if let Ok(url) = PageUrl::parse(&format!("http://h/{rest}")) {
-            let again = PageUrl::parse(&url.canonical()).unwrap();
-            prop_assert_eq!(again.canonical(), url.canonical());
-            prop_assert_eq!(again.digest(), url.digest());
+            let again = PageUrl::parse(&url.canonical(&canon)).unwrap();
+            prop_assert_eq!(again.canonical(&canon), url.canonical(&canon));
+            prop_assert_eq!(again.digest(&canon), url.digest(&canon));
+            prop_assert_eq!(again.host(), url.host());
+        }
+    }
+
+    #[test]
+    fn a_rule_text_is_read_or_refused_and_reads_back(text in "(\\*|\\*\\.|[a-z.:\\[\\]1]{0,6}):? ?[a-z*,=& %]{0,8}") {
+        if let Ok(rule) = text.parse::<IgnoreParams>() {
+            prop_assert_eq!(rule.to_string().parse::<IgnoreParams>(), Ok(rule));
         }
     }
 
     #[test]
     fn digests_are_equal_where_keys_are(a in pieces(), b in pieces()) {
         if let (Ok(a), Ok(b)) = (PageUrl::parse(&format!("http://h/{a}")), PageUrl::parse(&format!("http://h/{b}"))) {
-            prop_assert_eq!(a.canonical() == b.canonical(), a.digest() == b.digest());
+            prop_assert_eq!(a.canonical(&BASE) == b.canonical(&BASE), a.digest(&BASE) == b.digest(&BASE));
         }
     }
 
     #[test]
     fn no_text_makes_it_panic(text in pieces()) {
         let _ = HostKey::parse(&text).map(|host| (host.robots_url(), host.site(), host.port()));
-        let _ = url("http://h/p").join(&text).map(|url| (url.digest(), url.host().site()));
+        let _ = url("http://h/p").join(&text).map(|url| (url.digest(&BASE), url.host().site()));
         if let Ok(seed) = PageUrl::seed(&text) {
             prop_assert!(seed.as_str().is_ascii() && !seed.host().site().as_str().is_empty());
             prop_assert_eq!(HostKey::parse(seed.host().as_str()).unwrap(), seed.host().clone());

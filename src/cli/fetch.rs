@@ -177,6 +177,7 @@ fn read(exchange: &Exchange, config: &Config) -> anyhow::Result<Extraction> {
         body: &exchange.body,
         robots_token: &config.identity.robots_token,
         anchors: true,
+        canon: &config.canon(),
     };
     Ok(extract(&input, &mut HrefCache::default()))
 }

@@ -38,6 +38,31 @@ pub struct CrawlFlags {
     #[arg(long, help_heading = "What to crawl")]
     pub store_bodies: bool,
 
+    /// Session ids in a URL make no other page
+    ///
+    /// `;jsessionid=…`, `PHPSESSID=…`, ASP.NET's `(S(…))` and their like. Pages are fetched as linked. Settled by the
+    /// first seeds. Key canon.strip_session_ids, default off.
+    #[arg(long, help_heading = "What to crawl", hide_short_help = true)]
+    pub strip_session_ids: bool,
+
+    /// Tracking parameters in a URL make no other page
+    ///
+    /// `utm_*`, `gclid`, `fbclid` and their like. Pages are fetched as linked. Settled by the first seeds. Key
+    /// canon.strip_tracking, default off.
+    #[arg(long, help_heading = "What to crawl", hide_short_help = true)]
+    pub strip_tracking: bool,
+
+    /// Parameters that make no other page, as 'host: name, name*'; repeatable
+    ///
+    /// The host may be `*.name`, or `*` for all. Settled by the first seeds. Key canon.ignore_params, default none.
+    #[arg(
+        long,
+        value_name = "RULE",
+        help_heading = "What to crawl",
+        hide_short_help = true
+    )]
+    pub ignore_params: Vec<String>,
+
     /// How long in-flight work may take after the first Ctrl-C
     ///
     /// A second Ctrl-C leaves at once; neither loses anything. Key shutdown.grace, default 25s.
@@ -245,6 +270,23 @@ impl CrawlFlags {
                 self.store_bodies,
                 "true",
             ),
+            switch(
+                "--strip-session-ids",
+                "canon.strip_session_ids",
+                self.strip_session_ids,
+                "v1",
+            ),
+            switch(
+                "--strip-tracking",
+                "canon.strip_tracking",
+                self.strip_tracking,
+                "v1",
+            ),
+            list(
+                "--ignore-params",
+                "canon.ignore_params",
+                &self.ignore_params,
+            ),
             text("--contact", "identity.contact", &self.contact),
             text("--user-agent", "identity.user_agent", &self.user_agent),
             text("--delay", "politeness.delay", &self.delay),
@@ -347,6 +389,9 @@ mod tests {
             max_pages: set("100"),
             max_duration: set("10m"),
             store_bodies: true,
+            strip_session_ids: true,
+            strip_tracking: true,
+            ignore_params: vec!["example.org: ref".to_owned()],
             contact: set("https://example.org/bot"),
             user_agent: set("examplebot/1.0"),
             delay: set("0s"),
@@ -387,6 +432,6 @@ mod tests {
             );
             assert_eq!(loaded.origin(value.key).to_string(), value.flag);
         }
-        assert_eq!(values.len(), 26);
+        assert_eq!(values.len(), 29);
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Config, Surroundings};
+use crate::canon::{Canon, CanonOptions};
 use crate::crawl::CrawlSettings;
 use crate::db::DbSettings;
 use crate::fetch::FetchSettings;
@@ -19,6 +20,15 @@ impl Config {
             max_segments: self.traps.max_segments,
             max_repeats: self.traps.max_repeats,
         }
+    }
+
+    /// Returns the rules under which URLs are compared.
+    pub fn canon(&self) -> Canon {
+        Canon::new(CanonOptions {
+            session_ids: self.canon.strip_session_ids,
+            tracking: self.canon.strip_tracking,
+            ignore: self.canon.ignore_params.clone(),
+        })
     }
 
     /// Returns how resources are fetched.
@@ -104,6 +114,7 @@ impl Config {
             hold: frontier.hold,
             max_expiries: frontier.max_expiries,
             obey_robots: self.crawl.obey_robots,
+            canon: self.canon(),
             patience: self.database.patience,
             statement_timeout: self.statement_timeout(),
             route: self.crawl_db_settings().route(),

@@ -14,6 +14,7 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use secrecy::SecretString;
 
+use crate::canon::{IgnoreParams, Listed};
 use crate::fetch::{HostAddresses, KeepCookies, OwnHost, Resolver, Rotation};
 use crate::scope::ScopeKind;
 
@@ -53,6 +54,8 @@ pub struct Config {
     pub identity: Identity,
     /// What belongs to the crawl, and when it ends.
     pub crawl: Crawl,
+    /// Which URLs are one page.
+    pub canon: Canon,
     /// How gently.
     pub politeness: Politeness,
     /// How one resource is got.
@@ -103,6 +106,17 @@ pub struct Crawl {
     pub obey_robots: bool,
     /// Whether the decoded text of pages is kept.
     pub store_bodies: bool,
+}
+
+/// Which URLs are one page, beside what always holds.
+#[derive(Debug, Clone, Default)]
+pub struct Canon {
+    /// Whether session ids make no other page.
+    pub strip_session_ids: Listed,
+    /// Whether tracking parameters make no other page.
+    pub strip_tracking: Listed,
+    /// Parameters that make no other page, by hosts.
+    pub ignore_params: Vec<IgnoreParams>,
 }
 
 /// How gently.

@@ -10,6 +10,7 @@ use toml::de::DeValue;
 use url::Url;
 
 use super::LogFormat;
+use crate::canon::{IgnoreParams, Listed};
 use crate::fetch::{HostAddresses, KeepCookies, OwnHost, Resolver, Rotation};
 use crate::scope::ScopeKind;
 
@@ -292,6 +293,7 @@ macro_rules! texts {
 }
 
 texts!(
+    IgnoreParams: "a text like \"example.org: ref, from*\"",
     Resolver: "\"hickory\", \"system\" or the address:port of a nameserver",
     OwnHost: "a host, *.host, address or network like \"10.0.0.0/8\"",
     HostAddresses: "a text like \"host.example:10.0.0.1\""
@@ -313,6 +315,24 @@ macro_rules! words {
             }
         }
     };
+}
+
+impl Setting for Listed {
+    /// A truth is read as well: yes is the list that this version of the program has.
+    fn read(value: &DeValue<'_>) -> Result<Self, String> {
+        let word = match value {
+            DeValue::Boolean(truth) => Some(if *truth { "true" } else { "false" }),
+            other => other.as_str(),
+        };
+        match word.and_then(Listed::of) {
+            Some(listed) => Ok(listed),
+            None => expected("\"off\" or \"v1\"", value),
+        }
+    }
+
+    fn write(&self) -> Value {
+        Value::String(self.as_str().into())
+    }
 }
 
 words!(Rotation, "round-robin" => RoundRobin, "sticky" => Sticky, "random" => Random);

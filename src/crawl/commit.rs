@@ -205,7 +205,7 @@ impl Committer {
     }
 
     fn link_of(&mut self, link: Candidate) -> Option<NewLink> {
-        let digest = link.url.digest();
+        let digest = link.url.digest(&self.cx.frontier.settings().canon);
         if self.seen.get(&digest).is_some() {
             return None;
         }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use super::{context::Context, judging::Links, visit::Candidate};
 use crate::{
-    canon::{CanonError, HrefCache, PageUrl},
+    canon::{Canon, CanonError, HrefCache, PageUrl},
     exchange::Exchange,
     extract::{self, Extraction, Link},
     frontier::{ClaimedTask, Outcome},
@@ -48,10 +48,20 @@ pub(super) async fn read(
     let reading = cx.reading(url.as_url());
     let base = base_of(&url, &exchange);
     let (token, keep_body) = (cx.settings.robots_token.clone(), cx.settings.keep_bodies);
+    let canon = cx.frontier.settings().canon.clone();
     let large = exchange.body.len() > INLINE_BYTES;
     let work = {
         let base = base.clone();
-        move || parse(&base, &exchange, &token, keep_body, usage.as_deref())
+        move || {
+            parse(
+                &base,
+                &exchange,
+                &token,
+                &canon,
+                keep_body,
+                usage.as_deref(),
+            )
+        }
     };
     let parsed = if large {
         cx.on_blocking_pool(work).await
@@ -99,6 +109,7 @@ fn parse(
     base: &PageUrl,
     exchange: &Exchange,
     token: &str,
+    canon: &Canon,
     keep_body: bool,
     usage: Option<&str>,
 ) -> Parsed {
@@ -111,6 +122,7 @@ fn parse(
             body: &exchange.body,
             robots_token: token,
             anchors: false,
+            canon,
         };
         CACHE.with_borrow_mut(|cache| extract::extract(&input, cache))
     };
@@ -220,7 +232,7 @@ async fn redirect(cx: &Context, task: &ClaimedTask, url: &PageUrl, exchange: &Ex
         redirect_to: Some(crate::pages::clean(target.as_str(), 4_000)),
         ..page
     };
-    if target.digest() == url.digest() {
+    if target.digest(&cx.frontier.settings().canon) == url.digest(&cx.frontier.settings().canon) {
         // To itself, which the fetch would have followed: robots.txt forbids this spelling.
         return not_followed(page, "redirect_robots");
     }

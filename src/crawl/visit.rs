@@ -202,6 +202,7 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
         validators,
         address: leave.address(),
         hop_leave: cx.hop_leave(),
+        canon: cx.frontier.settings().canon.clone(),
         may_hop: {
             let (cx, robots) = (Arc::clone(cx), Arc::clone(&robots));
             MayHop::new(move |url| {

@@ -8,7 +8,7 @@ use encoding_rs::{EncoderResult, Encoding, UTF_8};
 use http::header::{LINK, REFRESH};
 use url::Url;
 
-use crate::canon::{HrefCache, PageUrl, UrlDigest};
+use crate::canon::{Canon, HrefCache, PageUrl, UrlDigest};
 
 use super::capture::tidy;
 use super::html::{RawLink, RawPage};
@@ -155,7 +155,7 @@ pub(super) fn resolve(
 ) {
     let document = input.url.as_url();
     let base = base(page, document);
-    let mut kept = Kept::default();
+    let mut kept = Kept::under(input.canon);
     let mut seen: HashMap<&str, Option<usize>> = HashMap::new();
     for link in &page.links {
         match seen.entry(&link.href) {
@@ -202,20 +202,29 @@ pub(super) fn resolve(
 }
 
 /// The links kept so far, each page once.
-#[derive(Default)]
-struct Kept {
+struct Kept<'a> {
+    canon: &'a Canon,
     links: Vec<Link>,
     places: HashMap<UrlDigest, usize>,
     excess: u32,
 }
 
-impl Kept {
+impl Kept<'_> {
+    fn under(canon: &Canon) -> Kept<'_> {
+        Kept {
+            canon,
+            links: Vec::new(),
+            places: HashMap::new(),
+            excess: 0,
+        }
+    }
+
     fn is_full(&self) -> bool {
         self.links.len() >= MAX_LINKS
     }
 
     fn add(&mut self, url: PageUrl, raw: &RawLink) -> usize {
-        match self.places.entry(url.digest()) {
+        match self.places.entry(url.digest(self.canon)) {
             Entry::Occupied(entry) => {
                 let place = *entry.get();
                 self.repeat(Some(place), raw);

@@ -23,7 +23,7 @@ use std::borrow::Cow;
 
 use http::HeaderMap;
 
-use crate::canon::{HrefCache, PageUrl};
+use crate::canon::{Canon, HrefCache, PageUrl};
 
 pub use link::{Link, LinkKind, MAX_ANCHOR_CHARS, MAX_REL_CHARS, Rel};
 pub use media::{is_wanted, media_type};
@@ -49,6 +49,8 @@ pub struct Input<'a> {
     pub robots_token: &'a str,
     /// Whether the texts of links and of their `rel` are kept. That costs time, and changes nothing else.
     pub anchors: bool,
+    /// The rules under which two links are one page.
+    pub canon: &'a Canon,
 }
 
 /// What an answer holds. Texts have their white space collapsed, and neither NUL nor more than their limit.

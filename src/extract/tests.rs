@@ -30,6 +30,7 @@ fn read_as(
         body: body.as_ref(),
         robots_token: "ourbot",
         anchors: false,
+        canon: &crate::canon::BASE,
     };
     terms(&mut input);
     extract(&input, &mut HrefCache::default())

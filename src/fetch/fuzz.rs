@@ -7,7 +7,7 @@ use super::cookies::{Cookies, Jars, KeepCookies, VisitCookies};
 use super::decode;
 use super::hosts::Secrecy;
 use super::redirect;
-use crate::canon::PageUrl;
+use crate::canon::{BASE, PageUrl};
 use crate::exchange::{Coding, Truncated};
 
 thread_local! {
@@ -25,7 +25,7 @@ pub fn decoded(headers: &HeaderMap, wire: Bytes, cap: usize) -> (Bytes, Coding, 
 
 /// The next hop of a visit, if the answer redirects the page to itself.
 pub fn to_itself(page: &PageUrl, status: u16, headers: &HeaderMap) -> Option<PageUrl> {
-    redirect::to_itself(page, page, status, headers)
+    redirect::to_itself(page, page, status, headers, &BASE)
 }
 
 /// The `Cookie` of a second request of a visit.

@@ -8,7 +8,7 @@ use http::HeaderMap;
 use http::header::HeaderValue;
 use url::Url;
 
-use crate::canon::PageUrl;
+use crate::canon::{Canon, PageUrl};
 use crate::exchange;
 
 /// The most hops inside one visit.
@@ -20,12 +20,13 @@ pub(super) fn to_itself(
     at: &PageUrl,
     status: u16,
     headers: &HeaderMap,
+    canon: &Canon,
 ) -> Option<PageUrl> {
     if !exchange::is_redirect(status) {
         return None;
     }
     let target = at.join(&exchange::location(headers)?).ok()?;
-    (target.digest() == page.digest()).then_some(target)
+    (target.digest(canon) == page.digest(canon)).then_some(target)
 }
 
 /// The requests of one visit so far. The same URL asked for with the same cookies will answer the

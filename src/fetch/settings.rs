@@ -16,6 +16,7 @@ use super::cookies::{Cookie, Jars, KeepCookies};
 use super::hosts::HostRules;
 use super::proxy::{ProxyEnvironment, Rotation, default_rests, without_credentials};
 use super::{HostAddresses, OwnHost};
+use crate::canon::Canon;
 
 /// How resources are fetched; shared by all visits of a process.
 #[derive(Clone)]
@@ -227,6 +228,8 @@ pub struct FetchOptions {
     pub address: Option<IpAddr>,
     /// What a hop waits for after that, since it is a request like any other; this wait counts, too. Default nothing.
     pub hop_leave: HopLeave,
+    /// Under which rules a redirect leads a page to itself. Default: those that always hold.
+    pub canon: Canon,
     /// Whether a hop may be asked for: one that may not is the answer, as a redirect elsewhere is. Default each may.
     pub may_hop: MayHop,
     /// What a body above 256 KiB waits for, so that many large ones do not fill the memory; this wait counts, too. Default nothing.
@@ -242,6 +245,7 @@ impl Default for FetchOptions {
             validators: None,
             address: None,
             hop_leave: HopLeave::default(),
+            canon: Canon::default(),
             may_hop: MayHop::default(),
             room: BodyRoom::default(),
         }

@@ -76,7 +76,7 @@ impl Frontier {
                 continue;
             };
             ids.push(host.0);
-            digests.push(seed.url.digest().into());
+            digests.push(seed.url.digest(&self.settings.canon).into());
             urls.push(seed.url.as_str().to_owned());
             priorities.push(seed.priority);
             depths.push(i16::try_from(seed.depth).unwrap_or(i16::MAX));

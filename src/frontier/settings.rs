@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::canon::Canon;
 use crate::db::Route;
 
 /// Settings of the frontier. All machines of a crawl must agree on them, but for the last three.
@@ -29,6 +30,8 @@ pub struct FrontierSettings {
     pub spread: Duration,
     /// Whether robots.txt is obeyed (and so must be had before a page). Default yes.
     pub obey_robots: bool,
+    /// Under which rules two URLs are one page, for good: stored digests depend on them. Default: those that always hold.
+    pub canon: Canon,
     /// How long a robots.txt counts. Default 24 h, at most (RFC 9309 §2.4).
     pub robots_ttl: Duration,
     /// How long the absence of a robots.txt counts. Default 1 h.
@@ -55,6 +58,7 @@ impl Default for FrontierSettings {
             max_expiries: 5,
             spread: Duration::from_secs(5),
             obey_robots: true,
+            canon: Canon::default(),
             robots_ttl: Duration::from_secs(24 * 3600),
             robots_error_ttl: Duration::from_secs(3600),
             patience: Duration::from_secs(300),

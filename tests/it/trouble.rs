@@ -101,7 +101,7 @@ fn identity(pid: i32) -> Identity {
 fn link(host: HostId, to: &str) -> NewLink {
     NewLink {
         host,
-        digest: PageUrl::parse(to).unwrap().digest(),
+        digest: PageUrl::parse(to).unwrap().digest(&pgcrawl::canon::BASE),
         url: to.to_owned(),
         depth: 1,
         hops: 0,

@@ -63,6 +63,17 @@ pub(super) async fn set(
             }
             let rules = match key {
                 "crawl.scope" => Some(rules_of(frontier, &value).await?),
+                // Which URLs are one page is in the digest of each task. An empty set of rules takes the place of one that is empty as long
+                // as no seed has come.
+                key if key.starts_with("canon.") => {
+                    if agreed.last_rule > 0 {
+                        return Err(anyhow::anyhow!(
+                            "{key} is settled: this crawl has seeds, and told their URLs apart by it"
+                        ))
+                        .hint("begin another crawl with it: `pgcrawl crawl --crawl OTHER …`");
+                    }
+                    Some(Vec::new())
+                }
                 _ => None,
             };
             let changed = frontier.set(key, &value, &agreed, rules.as_deref()).await?;

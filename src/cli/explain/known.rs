@@ -25,7 +25,7 @@ impl Known {
     ) -> anyhow::Result<Known> {
         let delay = context.loaded.config.politeness.delay.as_millis();
         let authority = literal(url.host().as_str());
-        let digest = uuid::Uuid::from(url.digest());
+        let digest = uuid::Uuid::from(url.digest(&context.loaded.config.canon()));
         let its = format!("h.authority = {authority} and t.url_digest = '{digest}'");
         let task = format!(
             "select t.id, t.status, t.reason, t.detail, t.depth, nullif(t.hops, 0) as hops, t.attempts, nullif(t.expiries, 0) as lost_leases, \

@@ -11,7 +11,7 @@ mod known;
 use super::crawl::existing;
 use super::database::{self, DatabaseArgs, Missing, Opened};
 use super::{Context, Exit, output};
-use crate::canon::PageUrl;
+use crate::canon::{Canon, PageUrl};
 use crate::config::FlagValue;
 use crate::db::{Access, Part, query_text};
 
@@ -81,7 +81,7 @@ async fn chapters(
 ) -> anyhow::Result<Vec<Chapter>> {
     let known = Known::of(url, context, opened).await?;
     Ok(vec![
-        ("url", names(url)),
+        ("url", names(url, &context.loaded.config.canon())),
         ("scope", judged::scope(url, &known, context, opened).await?),
         ("robots.txt", judged::robots(url, context, opened).await?),
         ("task", or(known.task, "unknown to this crawl")),
@@ -90,11 +90,11 @@ async fn chapters(
     ])
 }
 
-fn names(url: &PageUrl) -> Vec<(String, String)> {
+fn names(url: &PageUrl, canon: &Canon) -> Vec<(String, String)> {
     [
         ("asked for", url.as_str().to_owned()),
-        ("compared as", url.canonical()),
-        ("digest", uuid::Uuid::from(url.digest()).to_string()),
+        ("compared as", url.canonical(canon)),
+        ("digest", uuid::Uuid::from(url.digest(canon)).to_string()),
         ("host", url.host().to_string()),
         ("site", url.host().site().as_str().to_owned()),
     ]

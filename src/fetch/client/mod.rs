@@ -238,7 +238,8 @@ impl Fetcher {
             if answer.status == 304 && request.condition.is_empty() {
                 return Err(FetchError::UnaskedNotModified);
             }
-            if let Some(next) = redirect::to_itself(url, &at, answer.status, &answer.headers)
+            if let Some(next) =
+                redirect::to_itself(url, &at, answer.status, &answer.headers, &options.canon)
                 && options.may_hop.allows(next.as_url()).await
             {
                 let cookie = self.terms(next.as_url(), &cookies, Whose::Ours).cookie;

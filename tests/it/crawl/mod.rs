@@ -11,6 +11,7 @@ mod revisits;
 mod robots;
 mod together;
 mod troubles;
+mod urls;
 
 use axum::response::IntoResponse as _;
 use pgcrawl::crawl::End;

@@ -187,6 +187,7 @@ async fn visit(fetcher: Fetcher, url: PageUrl) {
         body: &found.body,
         robots_token: "testbot",
         anchors: false,
+        canon: &pgcrawl::canon::BASE,
     };
     let read = extract::extract(&input, &mut HrefCache::new(16));
     let row = PageRow::answered(&found, Some(read), true);

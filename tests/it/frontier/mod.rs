@@ -225,7 +225,7 @@ fn failed(task: &ClaimedTask, due: Option<Duration>, charged: bool) -> Finish {
 fn link(host: HostId, to: &str) -> NewLink {
     NewLink {
         host,
-        digest: url(to).digest(),
+        digest: url(to).digest(&pgcrawl::canon::BASE),
         url: to.to_owned(),
         depth: 1,
         hops: 0,
