@@ -61,7 +61,8 @@ async fn stop(mut child: Child) -> i32 {
 
 #[tokio::test]
 async fn a_process_joins_without_any_setting_and_takes_the_crawls() {
-    let site = web(400, Duration::from_millis(5)).start().await;
+    // Eight seconds for one alone: on a busy machine a process takes some of them to come up.
+    let site = web(400, Duration::from_millis(20)).start().await;
     let db = TestDb::new().await;
     let seed = site.url("/");
     let arguments = [
