@@ -1,8 +1,9 @@
 //! Reads seeds: from files, from standard input, from the command line.
 //!
 //! One URL a line; blank lines and what follows a `#` (at the start of a line or after a space) say nothing; CRLF and a
-//! byte order mark do no harm; a missing scheme means https. A bad line is reported with its number, and the rest goes
-//! on. Seeds come in batches, so a million of them are never all in memory.
+//! byte order mark do no harm; a missing scheme means https. Or a record a line, as JSON or CSV, with a priority, a depth,
+//! a label and a scope beside the URL ([`Format`]). A bad line is reported with its number, and the rest goes on. Seeds
+//! come in batches, so a million of them are never all in memory.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -14,6 +15,12 @@ use std::vec;
 use tokio::sync::mpsc;
 
 use crate::canon::{self, CanonError, PageUrl};
+use crate::frontier::Seed;
+
+mod format;
+
+pub use format::Format;
+use format::Header;
 
 /// Seeds of one batch: large enough for one statement to be worth its trip, small enough to hold a few.
 pub const BATCH: usize = 1_000;
@@ -39,7 +46,7 @@ pub enum Source {
 #[derive(Debug, Default)]
 pub struct Batch {
     /// At most [`BATCH`].
-    pub seeds: Vec<PageUrl>,
+    pub seeds: Vec<Seed>,
     /// Bad lines, of which only the first few of a run are here.
     pub bad: Vec<BadLine>,
     /// Bad lines so far, all of them.
@@ -90,6 +97,16 @@ pub enum SeedError {
     /// The file holds comments and blank lines only.
     #[error("no seed in {0}")]
     Empty(String),
+    /// The line with the columns' names is not one.
+    #[error("{file}:{line}: {message}")]
+    Columns {
+        /// Its name.
+        file: String,
+        /// Where it stands, counted from 1.
+        line: u64,
+        /// What is wrong, in words.
+        message: String,
+    },
     /// Every line of the file is bad.
     #[error("no usable seed in {file}: all {lines} lines are bad")]
     AllBad {
@@ -110,9 +127,12 @@ impl SeedError {
                 "an entry with host, username and password; the password may be env:NAME or file:/path",
             ),
             SeedError::NoUrl { .. } | SeedError::Read { .. } => None,
-            SeedError::Empty(_) | SeedError::AllBad { .. } => {
-                Some("one URL a line; lines that start with # are comments")
-            }
+            SeedError::Columns { .. } => Some(
+                "the first line of CSV names the columns, with commas between them: url, and of priority, depth, label, scope what is wanted",
+            ),
+            SeedError::Empty(_) | SeedError::AllBad { .. } => Some(
+                "one URL a line; lines that start with # are comments. Files with columns are *.csv and *.jsonl, or of --seed-format",
+            ),
         }
     }
 }
@@ -163,13 +183,17 @@ fn looks_like_a_path(text: &str) -> bool {
     let host_like = first.contains('.') || first.contains(':') || first == "localhost";
     first.starts_with('.')
         || !host_like
-        || ["txt", "csv", "tsv", "lst", "list", "urls", "seeds", "gz"].contains(&extension)
+        || [
+            "txt", "csv", "tsv", "jsonl", "ndjson", "json", "lst", "list", "urls", "seeds", "gz",
+        ]
+        .contains(&extension)
 }
 
 /// Reads seeds batch by batch. An iterator that blocks; [`stream`] moves it off the runtime.
 #[derive(Debug)]
 pub struct SeedReader {
     sources: vec::IntoIter<Source>,
+    format: Option<Format>,
     open: Option<Lines>,
     bad_lines: u64,
     failure: Failure,
@@ -186,6 +210,9 @@ enum Failure {
 /// A file that is being read.
 struct Lines {
     file: String,
+    format: Format,
+    /// Of CSV, once it is read.
+    header: Option<Header>,
     reader: Box<dyn BufRead + Send>,
     number: u64,
     seeds: u64,
@@ -199,9 +226,11 @@ impl fmt::Debug for Lines {
 }
 
 impl SeedReader {
-    /// Starts reading; nothing is opened before the first batch is asked for.
-    pub fn new(sources: Vec<Source>) -> Self {
+    /// Starts reading; nothing is opened before the first batch is asked for. `format` is that of all files and of standard input; `None`:
+    /// their names tell it.
+    pub fn new(sources: Vec<Source>, format: Option<Format>) -> Self {
         SeedReader {
+            format,
             sources: sources.into_iter(),
             open: None,
             bad_lines: 0,
@@ -218,7 +247,11 @@ impl SeedReader {
             let Some(line) = lines.next()? else {
                 return lines.end();
             };
-            match line.and_then(|line| seed_of(&line)) {
+            if lines.format == Format::Csv && lines.header.is_none() {
+                lines.read_header(line)?;
+                continue;
+            }
+            match line.and_then(|line| lines.seed_of(&line)) {
                 Ok(None) => {}
                 Ok(Some(seed)) => {
                     lines.seeds += 1;
@@ -254,10 +287,12 @@ impl Iterator for SeedReader {
                 None => match self.sources.next() {
                     None => break,
                     Some(Source::Url(seed)) => {
-                        batch.seeds.push(seed);
+                        batch.seeds.push(seed.into());
                         Ok(())
                     }
-                    Some(source) => Lines::open(&source).map(|lines| self.open = lines),
+                    Some(source) => {
+                        Lines::open(&source, self.format).map(|lines| self.open = lines)
+                    }
                 },
             };
             if let Err(error) = step {
@@ -276,7 +311,11 @@ impl Iterator for SeedReader {
 }
 
 impl Lines {
-    fn open(source: &Source) -> Result<Option<Lines>, SeedError> {
+    fn open(source: &Source, format: Option<Format>) -> Result<Option<Lines>, SeedError> {
+        let told = match source {
+            Source::File(path) => Format::of_file(path),
+            Source::Stdin | Source::Url(_) => Format::Text,
+        };
         let (file, reader): (String, Box<dyn BufRead + Send>) = match source {
             Source::Url(_) => return Ok(None),
             Source::Stdin => (
@@ -293,6 +332,8 @@ impl Lines {
         };
         Ok(Some(Lines {
             file,
+            format: format.unwrap_or(told),
+            header: None,
             reader,
             number: 0,
             seeds: 0,
@@ -329,6 +370,33 @@ impl Lines {
         ))
     }
 
+    /// Blank lines may stand before it.
+    fn read_header(&mut self, line: Result<String, String>) -> Result<(), SeedError> {
+        let read = match line {
+            Ok(line) if line.trim().is_empty() => return Ok(()),
+            line => line.and_then(|line| Header::of(&line)),
+        };
+        match read {
+            Ok(header) => {
+                self.header = Some(header);
+                Ok(())
+            }
+            Err(message) => Err(SeedError::Columns {
+                file: self.file.clone(),
+                line: self.number,
+                message,
+            }),
+        }
+    }
+
+    fn seed_of(&self, line: &str) -> Result<Option<Seed>, String> {
+        match (self.format, &self.header) {
+            (Format::Jsonl, _) => format::of_json(line),
+            (Format::Csv, Some(header)) => header.seed(line),
+            (Format::Text | Format::Csv, _) => format::of_text(line),
+        }
+    }
+
     fn end(self) -> Result<(), SeedError> {
         match (self.seeds, self.bad) {
             (0, 0) => Err(SeedError::Empty(self.file)),
@@ -341,29 +409,16 @@ impl Lines {
     }
 }
 
-/// Returns the seed of a line; `None` for a blank line or a comment.
-fn seed_of(line: &str) -> Result<Option<PageUrl>, String> {
-    // A URL has no spaces but may have a fragment, so only a # after a space starts a comment.
-    let text = line.trim();
-    let text = text
-        .find([' ', '\t'])
-        .filter(|at| text[*at..].trim_start().starts_with('#'))
-        .map_or(text, |at| &text[..at]);
-    if text.is_empty() || text.starts_with('#') {
-        return Ok(None);
-    }
-    PageUrl::seed(text)
-        .map(Some)
-        .map_err(|error| error.to_string())
-}
-
 /// Reads seeds on a thread of its own, at most two batches ahead.
 ///
 /// The channel ends after the last batch or after the first error. Dropping the receiver ends the reading.
-pub fn stream(sources: Vec<Source>) -> mpsc::Receiver<Result<Batch, SeedError>> {
+pub fn stream(
+    sources: Vec<Source>,
+    format: Option<Format>,
+) -> mpsc::Receiver<Result<Batch, SeedError>> {
     let (sender, receiver) = mpsc::channel(2);
     tokio::task::spawn_blocking(move || {
-        for batch in SeedReader::new(sources) {
+        for batch in SeedReader::new(sources, format) {
             if sender.blocking_send(batch).is_err() {
                 return;
             }

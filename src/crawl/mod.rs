@@ -57,6 +57,7 @@ use crate::{
     clock::Boottime,
     fetch::Fetcher,
     frontier::{Ears, Ending, Frontier, FrontierError, Identity, Seed},
+    scope::{Scope, ScopeKind},
 };
 
 use self::{
@@ -164,7 +165,13 @@ impl Crawl {
     pub async fn add_seeds(&self, seeds: &[Seed]) -> Result<u64, FrontierError> {
         let rules: Vec<(String, String)> = seeds
             .iter()
-            .map(|seed| self.cx.rules.rule_for(&seed.url))
+            .map(|seed| match seed.scope {
+                Some(kind) => (
+                    Scope::own_rule_for(kind, &seed.url),
+                    seed.url.host().host().to_owned(),
+                ),
+                None => self.cx.rules.rule_for(&seed.url),
+            })
             .collect();
         if !self.cx.frontier.add_rules(&rules, "seed").await? {
             return Err(FrontierError::Resettled);
@@ -196,6 +203,13 @@ impl Crawl {
     pub async fn seed_hosts(&self) -> Result<Vec<String>, FrontierError> {
         let rules = self.cx.frontier.rules_after(0).await?;
         Ok(rules.into_iter().map(|rule| rule.host).collect())
+    }
+
+    /// Kinds of scope that seeds have of their own, of the same rules.
+    pub async fn seed_scopes(&self) -> Result<Vec<ScopeKind>, FrontierError> {
+        let rules = self.cx.frontier.rules_after(0).await?;
+        let own = rules.iter().filter_map(|rule| Scope::own_kind(&rule.rule));
+        Ok(own.map(|(kind, _)| kind).collect())
     }
 
     /// Whether nothing is there to be done, now or later.

@@ -9,6 +9,7 @@ use super::{
     tries::{once, run},
 };
 use crate::canon::{HostKey, PageUrl};
+use crate::scope::ScopeKind;
 
 /// A URL that the operator gave.
 #[derive(Clone, Debug)]
@@ -21,6 +22,8 @@ pub struct Seed {
     pub depth: u16,
     /// What it and all that it leads to are called by.
     pub label: Option<Arc<str>>,
+    /// How much around it belongs to the crawl; none: as much as the crawl's scope says. [`Frontier::enqueue_seeds`] leaves that to others.
+    pub scope: Option<ScopeKind>,
 }
 
 impl From<PageUrl> for Seed {
@@ -30,6 +33,7 @@ impl From<PageUrl> for Seed {
             priority: 0,
             depth: 0,
             label: None,
+            scope: None,
         }
     }
 }

@@ -130,6 +130,8 @@ pub struct Scope {
     limits: TrapLimits,
     hasher: rule::RuleHasher,
     rules: HashSet<u128>,
+    /// Kinds that some rule has; to ask of others is idle.
+    kinds: [bool; ScopeKind::ALL.len()],
 }
 
 impl Scope {
@@ -140,6 +142,7 @@ impl Scope {
             limits,
             hasher: rule::RuleHasher::default(),
             rules: HashSet::new(),
+            kinds: [false; ScopeKind::ALL.len()],
         }
     }
 
@@ -151,11 +154,32 @@ impl Scope {
         rule::text(kind, seed)
     }
 
-    /// Adds a rule, read as one of this scope's kind; a text that is none is ignored, as is a rule already there.
+    /// The rule that a seed adds which has a kind of its own, whatever the scope's is: the same behind the kind's word, as
+    /// `site example.org`.
+    pub fn own_rule_for(kind: ScopeKind, seed: &PageUrl) -> String {
+        format!("{kind} {}", rule::text(kind, seed))
+    }
+
+    /// The kind of a rule that has one of its own, and the rest of its text.
+    pub fn own_kind(rule: &str) -> Option<(ScopeKind, &str)> {
+        let (word, rest) = rule.split_once(' ')?;
+        Some((word.parse().ok()?, rest))
+    }
+
+    /// Adds a seed's rule, read as one of its own kind or else of this scope's; a text that is none is ignored, as is a rule
+    /// already there.
     pub fn insert(&mut self, rule: &str) {
-        if self.kind != ScopeKind::Any {
-            self.rules.extend(self.hasher.of_rule(self.kind, rule));
+        match Scope::own_kind(rule) {
+            Some((kind, rest)) => self.insert_as(kind, rest),
+            None => self.insert_as(self.kind, rule),
         }
+    }
+
+    /// Adds a seed's rule of a kind of its own.
+    pub fn insert_as(&mut self, kind: ScopeKind, rule: &str) {
+        let hash = self.hasher.of_rule(kind, rule);
+        self.kinds[kind as usize] |= hash.is_some() || kind == ScopeKind::Any;
+        self.rules.extend(hash);
     }
 
     /// Judges a URL found so many hops from its seed (seeds are at depth 0): the rules first, then the limits.
@@ -172,9 +196,12 @@ impl Scope {
     /// Whether a rule covers the URL, whatever the limits say.
     pub fn contains(&self, url: &PageUrl) -> bool {
         self.kind == ScopeKind::Any
-            || self
-                .hasher
-                .any_of_url(self.kind, url, |hash| self.rules.contains(&hash))
+            || ScopeKind::ALL.into_iter().any(|kind| {
+                self.kinds[kind as usize]
+                    && self
+                        .hasher
+                        .any_of_url(kind, url, |hash| self.rules.contains(&hash))
+            })
     }
 
     /// Its limits against endless URL spaces.

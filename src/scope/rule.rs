@@ -38,13 +38,13 @@ impl RuleHasher {
         match kind {
             ScopeKind::Any => None,
             ScopeKind::Host | ScopeKind::Site => {
-                (!rule.is_empty()).then(|| self.start(&rule.to_ascii_lowercase()).finish())
+                (!rule.is_empty()).then(|| self.start(kind, &rule.to_ascii_lowercase()).finish())
             }
             ScopeKind::Prefix => {
                 let url = PageUrl::seed(rule).ok()?;
                 let path = url.canonical_path();
                 let folder = folder(&path);
-                let mut hash = self.start(url.host().authority());
+                let mut hash = self.start(kind, url.host().authority());
                 folder
                     .split_inclusive('/')
                     .for_each(|segment| hash.write(segment));
@@ -62,11 +62,11 @@ impl RuleHasher {
     ) -> bool {
         match kind {
             ScopeKind::Any => true,
-            ScopeKind::Host => known(self.start(url.host().authority()).finish()),
-            ScopeKind::Site => known(self.start(url.host().site().as_str()).finish()),
+            ScopeKind::Host => known(self.start(kind, url.host().authority()).finish()),
+            ScopeKind::Site => known(self.start(kind, url.host().site().as_str()).finish()),
             ScopeKind::Prefix => {
                 let path = url.canonical_path();
-                let mut hash = self.start(url.host().authority());
+                let mut hash = self.start(kind, url.host().authority());
                 folder(&path).split_inclusive('/').any(|segment| {
                     hash.write(segment);
                     known(hash.finish())
@@ -75,8 +75,10 @@ impl RuleHasher {
         }
     }
 
-    fn start(&self, name: &str) -> Both<impl Hasher + use<>> {
+    /// Rules of several kinds may stand in one set: `example.org` as a host is another rule than as a site.
+    fn start(&self, kind: ScopeKind, name: &str) -> Both<impl Hasher + use<>> {
         let mut both = Both(self.halves.0.build_hasher(), self.halves.1.build_hasher());
+        both.write(kind.as_str());
         both.write(name);
         both
     }

@@ -1,5 +1,41 @@
 use super::*;
 
+#[test]
+fn a_rule_of_a_kind_of_its_own_is_no_rule_of_another() {
+    let seed = url("http://www.a.test/docs/x");
+    let covers = |kind: ScopeKind, own: ScopeKind| {
+        let mut scope = Scope::new(kind, TrapLimits::default());
+        scope.insert(&Scope::own_rule_for(own, &seed));
+        [
+            "http://www.a.test/docs/y",
+            "http://www.a.test/y",
+            "http://a.test/y",
+            "http://b.test/y",
+        ]
+        .iter()
+        .filter(|text| scope.contains(&url(text)))
+        .count()
+    };
+    for kind in [ScopeKind::Host, ScopeKind::Site, ScopeKind::Prefix] {
+        let own = [
+            ScopeKind::Prefix,
+            ScopeKind::Host,
+            ScopeKind::Site,
+            ScopeKind::Any,
+        ];
+        assert_eq!(own.map(|own| covers(kind, own)), [1, 2, 3, 4], "{kind}");
+    }
+    // A site that is called as a host of another seed's rule.
+    let mut scope = Scope::new(ScopeKind::Host, TrapLimits::default());
+    scope.insert("a.test");
+    assert!(!scope.contains(&url("http://www.a.test/")));
+    assert_eq!(Scope::own_kind("a.test"), None);
+    assert_eq!(
+        Scope::own_kind("site a.test"),
+        Some((ScopeKind::Site, "a.test"))
+    );
+}
+
 fn url(text: &str) -> PageUrl {
     PageUrl::parse(text).unwrap()
 }

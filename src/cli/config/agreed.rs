@@ -1,5 +1,6 @@
 //! What a crawl has agreed on: shown, and changed.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use serde_json::Value;
@@ -62,7 +63,7 @@ pub(super) async fn set(
                 return Ok(());
             }
             let rules = match key {
-                "crawl.scope" => Some(rules_of(frontier, &value).await?),
+                "crawl.scope" => Some(rules_of(frontier, &value, &agreed).await?),
                 // Which URLs are one page is in the digest of each task. An empty set of rules takes the place of one that is empty as long
                 // as no seed has come.
                 key if key.starts_with("canon.") => {
@@ -93,14 +94,40 @@ pub(super) async fn set(
 async fn rules_of(
     frontier: &Frontier,
     scope: &Value,
+    agreed: &Agreement,
 ) -> anyhow::Result<Vec<(String, String, &'static str)>> {
-    let kind: ScopeKind = scope.as_str().unwrap_or_default().parse()?;
+    let kind_of = |scope: &Value| scope.as_str().unwrap_or_default().parse::<ScopeKind>();
+    let kind = kind_of(scope)?;
+    let old = agreed
+        .settings
+        .get("crawl.scope")
+        .map(kind_of)
+        .transpose()?;
+    let old = old.unwrap_or_default();
     let mut rules = Vec::new();
+    // Rules of a kind of their own stay; seeds that have no others make none under the new scope either.
+    let mut plain = HashSet::new();
+    let mut after = 0;
+    loop {
+        let some = frontier.rules_after(after).await?;
+        let Some(last) = some.last() else { break };
+        after = last.id;
+        for rule in some {
+            match Scope::own_kind(&rule.rule) {
+                Some(_) => rules.push((rule.rule, rule.host, "seed")),
+                None => {
+                    plain.insert(rule.rule);
+                }
+            }
+        }
+    }
     let mut after = 0;
     loop {
         let (last, roots) = frontier.roots_after(after).await?;
         for (url, is_seed) in roots {
-            if let Ok(url) = PageUrl::parse(&url) {
+            if let Ok(url) = PageUrl::parse(&url)
+                && plain.contains(&Scope::rule_for(old, &url))
+            {
                 let source = if is_seed { "seed" } else { "redirect" };
                 rules.push((
                     Scope::rule_for(kind, &url),

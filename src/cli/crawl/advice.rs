@@ -4,6 +4,7 @@ use super::super::output::{self, WithHint};
 use crate::canon::PageUrl;
 use crate::config::{Advice, Config, SeedSites, advise};
 use crate::crawl::Crawl;
+use crate::scope::ScopeKind;
 
 /// Warns or refuses where the operators of crawled sites would not know whom to write to.
 ///
@@ -21,7 +22,12 @@ pub(super) async fn contact(config: &Config, crawl: &Crawl) -> anyhow::Result<()
     }
     const HINT: &str =
         "give one with --contact, or as identity.contact in pgcrawl.toml: a URL or a mail address";
-    match advise(&config.identity, config.crawl.scope, &sites) {
+    let own = crawl.seed_scopes().await?;
+    let leads_on = own
+        .into_iter()
+        .find(|kind| matches!(kind, ScopeKind::Site | ScopeKind::Any));
+    let scope = leads_on.unwrap_or(config.crawl.scope);
+    match advise(&config.identity, scope, &sites) {
         Advice::Go => Ok(()),
         Advice::Warn => {
             output::warn(

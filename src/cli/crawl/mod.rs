@@ -9,7 +9,7 @@ use super::{
     database::{self, DatabaseArgs, Missing},
     flags::CrawlFlags,
     output::WithHint,
-    seeds::Source,
+    seeds::{Format, Source},
 };
 use crate::config::FlagValue;
 use crate::crawl::Until;
@@ -29,9 +29,17 @@ pub struct CrawlArgs {
     /// Files of seeds, URLs, or - for standard input
     ///
     /// A file has one URL a line; blank lines and `#` comments say nothing, a missing scheme means
-    /// https. Without seeds a crawl that was begun goes on.
+    /// https. Files called *.jsonl and *.csv have the columns url, priority, depth, label, scope.
+    /// Without seeds a crawl that was begun goes on.
     #[arg(value_name = "SEEDS")]
     seeds: Vec<OsString>,
+
+    /// How seeds are written, in all files and on standard input
+    ///
+    /// A URL a line (text), a JSON object a line (jsonl), or CSV with the columns' names first. Without it a
+    /// file's name tells: *.jsonl, *.ndjson and *.csv have columns.
+    #[arg(long, value_name = "FORMAT", value_parser = Format::WORDS, help_heading = "What to crawl", hide_short_help = true)]
+    seed_format: Option<String>,
 
     /// Visit again what is done or failed
     ///
@@ -77,6 +85,7 @@ impl CrawlArgs {
         let opened = database::open(&self.database, context, missing).await?;
         let begin = Begin::Seeds {
             sources,
+            format: self.seed_format.as_deref().and_then(Format::of),
             refresh: self.refresh,
         };
         let order = Order {

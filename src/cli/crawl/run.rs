@@ -8,7 +8,7 @@ use sqlx::PgPool;
 use super::super::database::Opened;
 use super::super::output::{self, WithHint};
 use super::super::progress::{Progress, ProgressLine};
-use super::super::seeds::{self, Source};
+use super::super::seeds::{self, Format, Source};
 use super::super::{Context, Exit};
 use super::agree::{self, Terms};
 use super::{advice, signals, summary};
@@ -16,7 +16,7 @@ use crate::config::{Config, Loaded, Surroundings};
 use crate::crawl::{Crawl, End, Hands, ScopeRules, Stop, Summary, Tally, Until};
 use crate::db::{self, Route, Session};
 use crate::fetch::{Fetcher, PrivateGuard};
-use crate::frontier::{Ears, Frontier, FrontierError, FrontierSettings, Seed};
+use crate::frontier::{Ears, Frontier, FrontierError, FrontierSettings};
 use crate::scope::Scope;
 use crate::status::{self, Status};
 
@@ -36,6 +36,8 @@ pub(in crate::cli) enum Begin {
     Seeds {
         /// Where they come from; none: the crawl goes on.
         sources: Vec<Source>,
+        /// How they are written; none: the files' names tell it.
+        format: Option<Format>,
         /// Whether what is done or failed is visited again.
         refresh: bool,
     },
@@ -171,8 +173,12 @@ impl Member<'_> {
         order: &Order,
     ) -> anyhow::Result<Option<Exit>> {
         let refresh = match begin {
-            Begin::Seeds { sources, refresh } => {
-                add_seeds(crawl, sources).await?;
+            Begin::Seeds {
+                sources,
+                format,
+                refresh,
+            } => {
+                add_seeds(crawl, sources, format).await?;
                 refresh
             }
             Begin::Join => false,
@@ -272,11 +278,15 @@ impl Drop for Progressing {
 }
 
 /// Streams the seeds into the frontier; bad lines are told and the rest goes on.
-async fn add_seeds(crawl: &Crawl, sources: Vec<Source>) -> anyhow::Result<()> {
+async fn add_seeds(
+    crawl: &Crawl,
+    sources: Vec<Source>,
+    format: Option<Format>,
+) -> anyhow::Result<()> {
     if sources.is_empty() {
         return Ok(());
     }
-    let mut batches = seeds::stream(sources);
+    let mut batches = seeds::stream(sources, format);
     let (mut given, mut fresh, mut bad) = (0, 0, 0);
     while let Some(batch) = batches.recv().await {
         let batch = match batch {
@@ -291,8 +301,7 @@ async fn add_seeds(crawl: &Crawl, sources: Vec<Source>) -> anyhow::Result<()> {
         }
         bad = batch.bad_lines;
         given += batch.seeds.len();
-        let seeds: Vec<Seed> = batch.seeds.into_iter().map(Seed::from).collect();
-        fresh += crawl.add_seeds(&seeds).await?;
+        fresh += crawl.add_seeds(&batch.seeds).await?;
     }
     if bad > 0 {
         output::warn(

@@ -122,6 +122,7 @@ async fn visit(context: &Context, opened: &Opened, server: &Server) -> anyhow::R
         .map(|base| PageUrl::parse(base).map(Source::Url));
     let begin = Begin::Seeds {
         sources: seeds.collect::<Result<_, _>>()?,
+        format: None,
         refresh: false,
     };
     let order = Order {

@@ -30,7 +30,11 @@ pub(super) async fn scope(
     let limits = context.loaded.config.trap_limits();
     let mut scope = Scope::new(kind, limits);
     let mut matched = Vec::new();
-    for rule in candidates(kind, url) {
+    let own = ScopeKind::ALL.into_iter().flat_map(|kind| {
+        let rules = candidates(kind, url).into_iter();
+        rules.map(move |rule| format!("{kind} {rule}"))
+    });
+    for rule in candidates(kind, url).into_iter().chain(own) {
         let found = rows(
             opened,
             &format!(

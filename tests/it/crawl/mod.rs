@@ -9,6 +9,7 @@ mod proxies;
 mod redirects;
 mod revisits;
 mod robots;
+mod seeds;
 mod together;
 mod troubles;
 mod urls;
