@@ -25,6 +25,7 @@ fuzz_target!(|data: &[u8]| {
         robots_token: "ourbot",
         anchors: false,
         canon: &pgcrawl::canon::BASE,
+        wants: extract::Wants::default(),
     };
     let found = extract::extract(&input, &mut HrefCache::new(64));
     let Some(text) = &found.text else {

@@ -98,6 +98,7 @@ fuzz_target!(|data: &[u8]| {
         robots_token: "ourbot",
         anchors: false,
         canon: &pgcrawl::canon::BASE,
+        wants: extract::Wants::default(),
     };
     let read = extract::extract(&input, &mut HrefCache::new(64));
     assert!(read.links.len() <= extract::MAX_LINKS);

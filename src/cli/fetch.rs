@@ -178,6 +178,7 @@ fn read(exchange: &Exchange, config: &Config) -> anyhow::Result<Extraction> {
         robots_token: &config.identity.robots_token,
         anchors: true,
         canon: &config.canon(),
+        wants: config.extract,
     };
     Ok(extract(&input, &mut HrefCache::default()))
 }

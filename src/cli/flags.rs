@@ -63,6 +63,12 @@ pub struct CrawlFlags {
     )]
     pub ignore_params: Vec<String>,
 
+    /// Fetch what pages are made of, too: pictures, styles, scripts
+    ///
+    /// Those of a page in scope are taken wherever they lie. Key extract.assets, default false.
+    #[arg(long, hide_short_help = true, help_heading = "What to crawl")]
+    pub assets: bool,
+
     /// How long in-flight work may take after the first Ctrl-C
     ///
     /// A second Ctrl-C leaves at once; neither loses anything. Key shutdown.grace, default 25s.
@@ -287,6 +293,7 @@ impl CrawlFlags {
                 "canon.ignore_params",
                 &self.ignore_params,
             ),
+            switch("--assets", "extract.assets", self.assets, "true"),
             text("--contact", "identity.contact", &self.contact),
             text("--user-agent", "identity.user_agent", &self.user_agent),
             text("--delay", "politeness.delay", &self.delay),
@@ -392,6 +399,7 @@ mod tests {
             strip_session_ids: true,
             strip_tracking: true,
             ignore_params: vec!["example.org: ref".to_owned()],
+            assets: true,
             contact: set("https://example.org/bot"),
             user_agent: set("examplebot/1.0"),
             delay: set("0s"),
@@ -432,6 +440,6 @@ mod tests {
             );
             assert_eq!(loaded.origin(value.key).to_string(), value.flag);
         }
-        assert_eq!(values.len(), 29);
+        assert_eq!(values.len(), 30);
     }
 }

@@ -149,6 +149,7 @@ impl Config {
             max_duration: self.crawl.max_duration,
             max_hops: self.crawl.max_hops,
             keep_bodies: self.crawl.store_bodies,
+            wants: self.extract,
             robots_token: self.identity.robots_token.clone(),
             retry: self.retry_settings(),
             grace: self.shutdown.grace,

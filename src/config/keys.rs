@@ -49,6 +49,11 @@ pub const KEYS: &[Key] = keys! {
     shared  canon.strip_session_ids
     shared  canon.strip_tracking
     shared  canon.ignore_params
+    shared  extract.assets
+    shared  extract.forms
+    shared  extract.text_links
+    shared  extract.noscript
+    shared  extract.templates
     shared  politeness.delay
     shared  politeness.ip_delay
     machine politeness.per_host

@@ -15,6 +15,7 @@ use bytesize::ByteSize;
 use secrecy::SecretString;
 
 use crate::canon::{IgnoreParams, Listed};
+use crate::extract::Wants;
 use crate::fetch::{HostAddresses, KeepCookies, OwnHost, Resolver, Rotation};
 use crate::scope::ScopeKind;
 
@@ -56,6 +57,8 @@ pub struct Config {
     pub crawl: Crawl,
     /// Which URLs are one page.
     pub canon: Canon,
+    /// Which links of a page are read.
+    pub extract: Wants,
     /// How gently.
     pub politeness: Politeness,
     /// How one resource is got.

@@ -227,8 +227,9 @@ impl Context {
     /// say the same to the host.
     pub(super) fn reading(&self, url: &Url) -> i32 {
         let said = format!(
-            "extract {} canon {} scope {} robots {} {:?} body {} guise {}",
+            "extract {} {:?} canon {} scope {} robots {} {:?} body {} guise {}",
             extract::VERSION,
+            self.settings.wants,
             crate::canon::VERSION,
             self.rules.state(),
             self.frontier.settings().obey_robots,

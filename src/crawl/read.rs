@@ -6,7 +6,7 @@ use super::{context::Context, judging::Links, visit::Candidate};
 use crate::{
     canon::{Canon, CanonError, HrefCache, PageUrl},
     exchange::Exchange,
-    extract::{self, Extraction, Link},
+    extract::{self, Extraction, Link, Wants},
     frontier::{ClaimedTask, Outcome},
     pages::{PageRow, signals_json},
     scope,
@@ -47,20 +47,22 @@ pub(super) async fn read(
     // Before the links are judged: whoever learns of a rule meanwhile reads the page anew.
     let reading = cx.reading(url.as_url());
     let base = base_of(&url, &exchange);
-    let (token, keep_body) = (cx.settings.robots_token.clone(), cx.settings.keep_bodies);
-    let canon = cx.frontier.settings().canon.clone();
+    let (token, wants) = (cx.settings.robots_token.clone(), cx.settings.wants);
+    let (keep_body, canon) = (
+        cx.settings.keep_bodies,
+        cx.frontier.settings().canon.clone(),
+    );
     let large = exchange.body.len() > INLINE_BYTES;
     let work = {
         let base = base.clone();
         move || {
-            parse(
-                &base,
-                &exchange,
-                &token,
-                &canon,
+            let reading = Reading {
+                token: &token,
+                canon: &canon,
+                wants,
                 keep_body,
-                usage.as_deref(),
-            )
+            };
+            parse(&base, &exchange, &reading, usage.as_deref())
         }
     };
     let parsed = if large {
@@ -105,24 +107,31 @@ struct Parsed {
     nofollow: bool,
 }
 
+/// How pages of this crawl are read.
+struct Reading<'a> {
+    token: &'a str,
+    canon: &'a Canon,
+    wants: Wants,
+    keep_body: bool,
+}
+
 fn parse(
     base: &PageUrl,
     exchange: &Exchange,
-    token: &str,
-    canon: &Canon,
-    keep_body: bool,
+    reading: &Reading<'_>,
     usage: Option<&str>,
 ) -> Parsed {
     let mut found = if exchange.body.is_empty() {
-        extract::of_header(&exchange.headers, token)
+        extract::of_header(&exchange.headers, reading.token)
     } else {
         let input = extract::Input {
             url: base,
             headers: &exchange.headers,
             body: &exchange.body,
-            robots_token: token,
+            robots_token: reading.token,
             anchors: false,
-            canon,
+            canon: reading.canon,
+            wants: reading.wants,
         };
         CACHE.with_borrow_mut(|cache| extract::extract(&input, cache))
     };
@@ -133,7 +142,7 @@ fn parse(
         links_excess,
         ..
     } = found;
-    let mut page = PageRow::answered(exchange, Some(found), keep_body);
+    let mut page = PageRow::answered(exchange, Some(found), reading.keep_body);
     page.signals = signals;
     page.links = u32::try_from(links.len())
         .unwrap_or(u32::MAX)
@@ -160,15 +169,28 @@ async fn candidates(
     let judged = parsed.links.iter().filter(|link| !link.rel.nofollow);
     let mut links = Links::default();
     for link in judged {
+        let is_asset = link.kind.is_asset();
+        let hops = match is_asset {
+            // A style that has another, and so on, is like a redirect that leads to another.
+            true => task.hops.saturating_add(1),
+            false => 0,
+        };
+        if hops > cx.settings.max_hops {
+            continue;
+        }
         let candidate = |excluded| Candidate {
             url: link.url.clone(),
             depth,
-            hops: 0,
+            hops,
             priority: task.priority,
             label: task.label.clone(),
             excluded,
         };
-        match cx.rules.reject(&link.url, depth) {
+        let rejected = match is_asset {
+            true => reject_asset(cx, &link.url),
+            false => cx.rules.reject(&link.url, depth),
+        };
+        match rejected {
             None => links.push(cx, candidate(None)),
             Some(reason) => {
                 if let Some(detail) = trapped(&link.url, reason) {
@@ -178,6 +200,14 @@ async fn candidates(
         }
     }
     links.judged(cx).await
+}
+
+/// What is against an asset of a page: neither where it lies, as long as its page is in the crawl, nor how deep. The pages that a crawl
+/// ends with are shown with their pictures, and many sites keep these on other hosts (Heritrix's rule for transclusions).
+fn reject_asset(cx: &Context, url: &PageUrl) -> Option<scope::Reason> {
+    cx.rules
+        .reject(url, 0)
+        .filter(|reason| *reason != scope::Reason::OutOfScope)
 }
 
 /// Longest URL of which a row tells that it was left out.
@@ -243,7 +273,12 @@ async fn redirect(cx: &Context, task: &ClaimedTask, url: &PageUrl, exchange: &Ex
     learn_scope(cx, url).await;
     let widens =
         (task.depth == 0 && scope::widens(url, &target)).then(|| cx.rules.rule_for(&target));
-    if let Some(reason) = cx.rules.reject(&target, task.depth)
+    // What lies outside the scope is there as an asset, and so is what it redirects to.
+    let rejected = match cx.settings.wants.assets && !cx.rules.contains(url) {
+        true => reject_asset(cx, &target),
+        false => cx.rules.reject(&target, task.depth),
+    };
+    if let Some(reason) = rejected
         && !(widens.is_some() && reason == scope::Reason::OutOfScope)
     {
         return not_followed(page, redirect_reason(reason));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Until;
-use crate::schedule::RetrySettings;
+use crate::{extract::Wants, schedule::RetrySettings};
 
 /// How one process crawls. What all machines must agree on and the statements need is in
 /// [`crate::frontier::FrontierSettings`].
@@ -29,6 +29,8 @@ pub struct CrawlSettings {
     pub max_hops: u16,
     /// Whether decoded bodies are kept in table `bodies`. Default no.
     pub keep_bodies: bool,
+    /// Which links of a page are read.
+    pub wants: Wants,
     /// Product token that robots.txt and robots meta tags address us by.
     pub robots_token: String,
     /// Waits and limits of retries.
@@ -56,6 +58,7 @@ impl Default for CrawlSettings {
             max_duration: None,
             max_hops: 10,
             keep_bodies: false,
+            wants: Wants::default(),
             robots_token: "pgcrawl".to_owned(),
             retry: RetrySettings::default(),
             grace: Duration::from_secs(25),

@@ -197,7 +197,10 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
     let options = FetchOptions {
         room,
         budget: cx.settings.visit_budget,
-        wanted: extract::is_wanted,
+        wanted: match cx.settings.wants.assets {
+            true => extract::is_wanted_or_asset,
+            false => extract::is_wanted,
+        },
         pause: delay.max(cx.settings.ip_delay),
         validators,
         address: leave.address(),

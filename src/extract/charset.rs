@@ -54,8 +54,10 @@ fn choose(
         Markup::Html => in_utf16_declaration(scanned)
             .or_else(|| in_meta(scanned))
             .or_else(|| in_xml_declaration(scanned)),
-        Markup::Xml => in_utf16_declaration(scanned).or_else(|| in_xml_declaration(scanned)),
-        Markup::None => None,
+        markup if markup.is_xml() => {
+            in_utf16_declaration(scanned).or_else(|| in_xml_declaration(scanned))
+        }
+        _ => None,
     };
     if let Some(encoding) = declared {
         return (encoding, CharsetFrom::Meta);

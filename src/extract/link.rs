@@ -110,6 +110,8 @@ kinds! {
     Stylesheet "stylesheet",
     /// `<link rel=icon>`
     Icon "icon",
+    /// `<link rel=preload>` and `modulepreload`
+    Preload "preload",
     /// `<link rel=manifest>`
     Manifest "manifest",
     /// `<object data>`
@@ -124,7 +126,7 @@ kinds! {
     Css "css",
     /// `<image href>`, `<use href>` and `<feImage href>` of a drawing
     Svg "svg",
-    /// `<enclosure>` of a feed
+    /// What a feed encloses: sounds, films, pictures
     Enclosure "enclosure",
 }
 
@@ -143,6 +145,7 @@ impl LinkKind {
                 | Script
                 | Stylesheet
                 | Icon
+                | Preload
                 | Manifest
                 | Object
                 | Embed

@@ -1,4 +1,4 @@
-//! From references to pages: the base, the relations that lead to pages, the header's links, and each page once.
+//! From references to pages: the base, the header's links, and each page once.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,111 +10,13 @@ use url::Url;
 
 use crate::canon::{Canon, HrefCache, PageUrl, UrlDigest};
 
-use super::capture::tidy;
 use super::html::{RawLink, RawPage};
-use super::media::{is_wanted, parameter};
-use super::{Extraction, Input, Link, LinkKind, MAX_LINKS, MAX_REL_CHARS, Rel};
-
-/// Relations of `<link>` and `Link` that lead to pages (IANA link relations, microformats; `prefetch`, `preload`, `icon`
-/// and the like lead to no page of the site or to none at all).
-const PAGE_RELATIONS: [&str; 26] = [
-    "alternate",
-    "amphtml",
-    "appendix",
-    "archives",
-    "author",
-    "canonical",
-    "chapter",
-    "contents",
-    "copyright",
-    "first",
-    "glossary",
-    "help",
-    "home",
-    "index",
-    "last",
-    "license",
-    "next",
-    "prev",
-    "previous",
-    "search",
-    "section",
-    "shortlink",
-    "start",
-    "subsection",
-    "top",
-    "up",
-];
+use super::media::parameter;
+use super::relation::{self, has_token, rel_text};
+use super::{Extraction, Input, Link, LinkKind, MAX_LINKS, Rel};
 
 /// The longest declared canonical URL kept, in bytes: four times the longest URL that a crawl accepts by default.
 const MAX_CANONICAL_BYTES: usize = 8 * 1024;
-
-/// Whether `rel`, a set of tokens, has this one, without regard to case.
-pub(super) fn has_token(rel: &str, token: &str) -> bool {
-    rel.split_ascii_whitespace()
-        .any(|found| found.eq_ignore_ascii_case(token))
-}
-
-impl Rel {
-    pub(super) fn of(rel: &str) -> Rel {
-        Rel {
-            nofollow: has_token(rel, "nofollow"),
-            ugc: has_token(rel, "ugc"),
-            sponsored: has_token(rel, "sponsored"),
-        }
-    }
-
-    /// Takes in another link to the same page: one that may be followed is enough.
-    fn join(&mut self, other: Rel) {
-        self.nofollow &= other.nofollow;
-        self.ugc |= other.ugc;
-        self.sponsored |= other.sponsored;
-    }
-}
-
-/// The tokens of a `rel` as they are kept.
-pub(super) fn rel_text(rel: &str) -> Option<Box<str>> {
-    tidy(&rel.to_ascii_lowercase(), MAX_REL_CHARS).map(String::into_boxed_str)
-}
-
-/// Whether a relation leads to a page.
-pub(super) fn follows_relation(rel: &str, media_type: Option<&str>) -> bool {
-    let is_page = rel.split_ascii_whitespace().any(|token| {
-        PAGE_RELATIONS
-            .iter()
-            .any(|page| token.eq_ignore_ascii_case(page))
-    });
-    let media_type = media_type.map(|name| {
-        name.split(';')
-            .next()
-            .unwrap_or_default()
-            .trim()
-            .to_ascii_lowercase()
-    });
-    let media_type = media_type.as_deref().filter(|name| !name.is_empty());
-    is_page
-        && !has_token(rel, "stylesheet")
-        && is_wanted(media_type)
-        && !media_type.is_some_and(|name| {
-            name.ends_with("+oembed") || name.starts_with("application/opensearch")
-        })
-}
-
-/// The kind of a `<link>` that leads to a page.
-pub(super) fn kind_of_relation(rel: &str) -> LinkKind {
-    let has = |token| has_token(rel, token);
-    if has("canonical") {
-        LinkKind::Canonical
-    } else if has("next") {
-        LinkKind::Next
-    } else if has("prev") || has("previous") {
-        LinkKind::Prev
-    } else if has("alternate") {
-        LinkKind::Alternate
-    } else {
-        LinkKind::Link
-    }
-}
 
 /// The target of a refresh's content, `3; url='next.html'` (HTML standard, "shared declarative refresh steps").
 pub(super) fn refresh_target(content: &str) -> Option<&str> {
@@ -171,27 +73,36 @@ pub(super) fn resolve(
         .canonical
         .as_deref()
         .and_then(|href| cache.resolve(&base, href));
-    for (target, rel, media_type) in header_links(input) {
+    for HeaderLink {
+        target,
+        rel,
+        media_type,
+    } in header_links(input)
+    {
         let Some(url) = cache.resolve(document, &target) else {
             continue;
         };
         if has_token(&rel, "canonical") && canonical.is_none() {
             canonical = Some(url.clone());
         }
-        if follows_relation(&rel, media_type.as_deref()) && !kept.is_full() {
-            let mut link = RawLink::new(String::new(), LinkKind::Header);
+        let kind = relation::kind(&rel, media_type.as_deref(), &input.wants);
+        if let Some(kind) = kind {
+            let kind = if kind.is_asset() {
+                kind
+            } else {
+                LinkKind::Header
+            };
+            let mut link = RawLink::new(target, kind);
             link.rel = Rel::of(&rel);
-            if input.anchors {
-                link.rel_text = rel_text(&rel);
-            }
-            kept.add(url, &link);
+            link.rel_text = input.anchors.then(|| rel_text(&rel)).flatten();
+            kept.offer(url, &link);
         }
     }
     for field in input.headers.get_all(REFRESH) {
         let field = String::from_utf8_lossy(field.as_bytes());
         if let Some(url) = refresh_target(&field).and_then(|target| cache.resolve(document, target))
         {
-            kept.add(url, &RawLink::new(String::new(), LinkKind::Refresh));
+            kept.offer(url, &RawLink::new(String::new(), LinkKind::Refresh));
         }
     }
     found.canonical_url = canonical
@@ -221,6 +132,15 @@ impl Kept<'_> {
 
     fn is_full(&self) -> bool {
         self.links.len() >= MAX_LINKS
+    }
+
+    /// Adds one, or counts it where there are enough.
+    fn offer(&mut self, url: PageUrl, raw: &RawLink) {
+        if self.is_full() && !self.places.contains_key(&url.digest(self.canon)) {
+            self.excess = self.excess.saturating_add(1);
+        } else {
+            self.add(url, raw);
+        }
     }
 
     fn add(&mut self, url: PageUrl, raw: &RawLink) -> usize {
@@ -266,9 +186,23 @@ fn base<'a>(page: &RawPage, document: &'a Url) -> Cow<'a, Url> {
     }
 }
 
-/// Target, relation and type of each link in the header (RFC 8288 §3).
-fn header_links(input: &Input<'_>) -> Vec<(String, String, Option<String>)> {
+/// A link in the header.
+struct HeaderLink {
+    target: String,
+    rel: String,
+    media_type: Option<String>,
+}
+
+/// The links in the header (RFC 8288 §3), without those that are about another page (§3.2, `anchor`).
+fn header_links(input: &Input<'_>) -> Vec<HeaderLink> {
     let mut found = Vec::new();
+    let document = input.url.as_url();
+    let is_elsewhere = |anchor: String| {
+        document.join(&anchor).is_ok_and(|mut context| {
+            context.set_fragment(None);
+            context != *document
+        })
+    };
     for field in input.headers.get_all(LINK) {
         let field = String::from_utf8_lossy(field.as_bytes());
         let mut rest = &*field;
@@ -282,8 +216,14 @@ fn header_links(input: &Input<'_>) -> Vec<(String, String, Option<String>)> {
                 c == ',' && !quoted
             });
             let (parameters, next) = after.split_at(end.unwrap_or(after.len()));
-            if let Some(rel) = parameter(parameters, "rel") {
-                found.push((target.to_owned(), rel, parameter(parameters, "type")));
+            if let Some(rel) = parameter(parameters, "rel")
+                && !parameter(parameters, "anchor").is_some_and(is_elsewhere)
+            {
+                found.push(HeaderLink {
+                    target: target.to_owned(),
+                    rel,
+                    media_type: parameter(parameters, "type"),
+                });
             }
             rest = next;
         }

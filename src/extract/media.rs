@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 
-use super::prescan;
+use super::{Wants, prescan};
 
 /// The longest media type believed, in bytes: twice RFC 6838's 127 for type and subtype, and the slash.
 const MAX_TYPE_BYTES: usize = 255;
@@ -39,27 +39,83 @@ const HTML_STARTS: [&[u8]; 19] = [
 pub(super) enum Markup {
     /// HTML, and XHTML, which is read as HTML.
     Html,
+    /// A feed in XML.
+    Feed,
+    /// A JSON Feed.
+    JsonFeed,
     /// Other XML.
     Xml,
-    /// None: plain text has no links.
-    None,
+    /// A style sheet.
+    Css,
+    /// Plain text.
+    Text,
+    /// Other text.
+    Other,
 }
 
 impl Markup {
-    /// The markup of a body of this type.
-    pub(super) fn of(media_type: Option<&str>, body: &[u8]) -> Markup {
-        match media_type {
+    /// The markup of a body of this type; none where it is not read as text.
+    pub(super) fn of(media_type: Option<&str>, body: &[u8], wants: &Wants) -> Option<Markup> {
+        let head = &body[..body.len().min(SNIFFED_BYTES)];
+        let markup = match media_type {
+            Some("text/html") if is_feed(head) => Markup::Feed,
             Some("text/html" | "application/xhtml+xml") => Markup::Html,
+            Some("application/rss+xml" | "application/atom+xml") => Markup::Feed,
+            Some("application/feed+json") => Markup::JsonFeed,
+            Some("text/css") => Markup::Css,
+            Some("text/plain") => Markup::Text,
+            Some("image/svg+xml") if wants.assets => Markup::Html,
             Some(name) if is_xml(name) => {
-                let head = &body[..body.len().min(SNIFFED_BYTES)];
                 let is_xhtml = memchr::memmem::find(head, b"http://www.w3.org/1999/xhtml")
                     .is_some()
                     && memchr::memmem::find(head, b"<html").is_some();
-                if is_xhtml { Markup::Html } else { Markup::Xml }
+                match () {
+                    () if is_xhtml => Markup::Html,
+                    () if is_feed(head) => Markup::Feed,
+                    () => Markup::Xml,
+                }
             }
-            _ => Markup::None,
-        }
+            _ => Markup::Other,
+        };
+        let is_read = markup != Markup::Other || is_wanted(media_type);
+        is_read.then_some(markup)
     }
+
+    /// Whether it begins with an XML declaration, if with any.
+    pub(super) fn is_xml(self) -> bool {
+        matches!(self, Markup::Xml | Markup::Feed)
+    }
+}
+
+/// Whether this is the head of a feed (MIME Sniffing §7.3, also for what is served as `text/html`).
+fn is_feed(head: &[u8]) -> bool {
+    let has = |text: &[u8]| memchr::memmem::find(head, text).is_some();
+    match root_name(head) {
+        Some(b"rss" | b"feed") => true,
+        Some(b"RDF") => has(b"http://purl.org/rss/1.0/") || has(b"http://my.netscape.com/rdf/"),
+        _ => false,
+    }
+}
+
+/// The name of the first element, without its prefix: behind declarations and comments.
+fn root_name(head: &[u8]) -> Option<&[u8]> {
+    let mut rest = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    loop {
+        rest = rest.trim_ascii_start().strip_prefix(b"<")?;
+        let end: &[u8] = match rest {
+            [b'?', ..] => b"?>",
+            [b'!', b'-', b'-', ..] => b"-->",
+            [b'!', ..] => b">",
+            _ => break,
+        };
+        rest = &rest[memchr::memmem::find(rest, end)? + end.len()..];
+    }
+    let is_end = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'>' | b'/');
+    let name = &rest[..rest.iter().position(is_end)?];
+    Some(match name.iter().position(|byte| *byte == b':') {
+        Some(colon) => &name[colon + 1..],
+        None => name,
+    })
 }
 
 /// Types by which servers say that they do not know (MIME Sniffing §5.1); `*/*` is none anyway.
@@ -74,10 +130,37 @@ pub fn media_type(headers: &HeaderMap) -> Option<String> {
         .filter(|name| !UNKNOWN.contains(&name.as_str()))
 }
 
-/// Whether a body of this type is read: HTML, XHTML, XML and text; a missing type may be one of them. Others are cut
-/// after the headers.
+/// Whether a body of this type is read: HTML, XHTML, XML, text and JSON Feed; a missing type may be one of them. Others are
+/// cut after the headers.
 pub fn is_wanted(media_type: Option<&str>) -> bool {
-    media_type.is_none_or(|name| name.starts_with("text/") || is_xml(name))
+    media_type.is_none_or(|name| {
+        name.starts_with("text/") || is_xml(name) || name == "application/feed+json"
+    })
+}
+
+/// Types of assets that do not begin as pictures, sounds, films and fonts do.
+const ASSET_TYPES: [&str; 10] = [
+    "application/ecmascript",
+    "application/font-woff",
+    "application/javascript",
+    "application/json",
+    "application/manifest+json",
+    "application/octet-stream",
+    "application/vnd.ms-fontobject",
+    "application/wasm",
+    "application/x-font-ttf",
+    "application/x-javascript",
+];
+
+/// The same where assets are wanted: also pictures, sounds, films, fonts, scripts. Documents and archives are cut as before.
+pub fn is_wanted_or_asset(media_type: Option<&str>) -> bool {
+    is_wanted(media_type)
+        || media_type.is_some_and(|name| {
+            ["image/", "audio/", "video/", "font/"]
+                .iter()
+                .any(|main| name.starts_with(main))
+                || ASSET_TYPES.contains(&name)
+        })
 }
 
 /// XML types (RFC 7303) but images, which have no pages behind their links.

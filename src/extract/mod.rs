@@ -6,17 +6,23 @@
 
 mod capture;
 mod charset;
+mod css;
 mod directives;
 mod entities;
+mod feed;
 pub mod fields;
 mod html;
 mod link;
 mod links;
 mod media;
+mod plain;
 mod prescan;
+mod relation;
 mod signals;
+mod srcset;
 #[cfg(test)]
 mod tests;
+mod wants;
 mod xhtml;
 
 use std::borrow::Cow;
@@ -25,13 +31,17 @@ use http::HeaderMap;
 
 use crate::canon::{Canon, HrefCache, PageUrl};
 
+use html::RawPage;
+use media::Markup;
+
 pub use link::{Link, LinkKind, MAX_ANCHOR_CHARS, MAX_REL_CHARS, Rel};
-pub use media::{is_wanted, media_type};
+pub use media::{is_wanted, is_wanted_or_asset, media_type};
 pub use signals::Signals;
+pub use wants::Wants;
 
 /// Raise it when what is read of a page changes: pages that were read by another version are not asked for conditionally, so that they
 /// are read anew.
-pub const VERSION: i32 = 1;
+pub const VERSION: i32 = 2;
 
 /// Links kept of one page; what is above is counted. Heritrix keeps 6,000.
 pub const MAX_LINKS: usize = 5_000;
@@ -51,6 +61,8 @@ pub struct Input<'a> {
     pub anchors: bool,
     /// The rules under which two links are one page.
     pub canon: &'a Canon,
+    /// Which links are read.
+    pub wants: Wants,
 }
 
 /// What an answer holds. Texts have their white space collapsed, and neither NUL nor more than their limit.
@@ -135,27 +147,33 @@ pub fn extract(input: &Input<'_>, cache: &mut HrefCache) -> Extraction {
         ..Extraction::default()
     };
     let mut directives = directives::of_headers(input.headers, input.robots_token);
-    let mut page = html::RawPage::default();
+    let mut page = RawPage::default();
     let mut encoding = encoding_rs::UTF_8;
-    if is_wanted(found.media_type.as_deref()) {
-        let markup = media::Markup::of(found.media_type.as_deref(), input.body);
+    let media_type = found.media_type.as_deref();
+    if let Some(markup) = Markup::of(media_type, input.body, &input.wants) {
         let decoded = charset::decode(
             input.body,
             media::charset(input.headers).as_deref(),
             markup,
             input.url.host(),
         );
-        encoding = decoded.encoding;
-        if markup == media::Markup::Html {
-            let is_html = found.media_type.as_deref() == Some("text/html");
-            let markup = if is_html {
-                Cow::Borrowed(&*decoded.text)
-            } else {
-                xhtml::with_end_tags(&decoded.text)
-            };
-            page = html::read(&markup, input);
-        }
-        found.charset = Some(encoding.name());
+        page = match markup {
+            Markup::Html => {
+                // Of a page in an old encoding, queries are in it; all else is in UTF-8 always.
+                encoding = decoded.encoding;
+                let markup = match media_type {
+                    Some("text/html") => Cow::Borrowed(&*decoded.text),
+                    _ => xhtml::with_end_tags(&decoded.text),
+                };
+                html::read(&markup, input, encoding)
+            }
+            Markup::Feed => feed::read(&decoded.text, input),
+            Markup::JsonFeed => feed::read_json(&decoded.text, input),
+            Markup::Css if input.wants.assets => css::read(&decoded.text),
+            Markup::Text if input.wants.text_links => plain::read(&decoded.text),
+            Markup::Css | Markup::Text | Markup::Xml | Markup::Other => RawPage::default(),
+        };
+        found.charset = Some(decoded.encoding.name());
         found.charset_from = Some(decoded.from);
         found.text = Some(decoded.text);
     }

@@ -31,6 +31,7 @@ fn read_as(
         robots_token: "ourbot",
         anchors: false,
         canon: &crate::canon::BASE,
+        wants: Wants::default(),
     };
     terms(&mut input);
     extract(&input, &mut HrefCache::default())
@@ -1018,5 +1019,406 @@ proptest! {
         let found = read(&[("content-type", kind)], pieces.concat());
         prop_assert!(found.links.iter().all(|link| link.url.as_str().is_ascii()));
         prop_assert!(!found.title.unwrap_or_default().contains('\0'));
+    }
+}
+
+mod assets {
+    use super::*;
+
+    /// The assets of an HTML page: kind and target.
+    fn of(page: &str) -> Vec<(&'static str, String)> {
+        kinds(&read_as(&[("content-type", "text/html")], page, |input| {
+            input.wants.assets = true;
+        }))
+    }
+
+    pub(super) fn kinds(found: &Extraction) -> Vec<(&'static str, String)> {
+        let kinds = found.links.iter().map(|link| link.kind.as_str());
+        kinds
+            .zip(targets(found).into_iter().map(str::to_owned))
+            .collect()
+    }
+
+    const PAGE: &str = r##"<link rel="alternate stylesheet" href=s.css><link rel="shortcut icon" href=i.ico>
+        <link rel=manifest href=m.json><link rel=preload as=font href=f.woff2><link rel=prefetch href=no1>
+        <link rel=preconnect href=//no.test><link rel=dns-prefetch href=//no.test>
+        <style>@import "a.css"; b{c:url(d.png)}</style><body background=bg.png>
+        <img src=1.png srcset="2.png 1x, 3.png 2x"><img src=""><img src="data:image/png,x"><image src=4.png>
+        <picture><source srcset="5.webp"><img src=1.png></picture>
+        <video src=v.mp4 poster=p.jpg><source src=v.webm><track src=t.vtt></video><audio src=a.ogg></audio>
+        <script src=j.js></script><script>"<img src=no2>"</script><object data=o.swf></object><embed src=e.svg>
+        <input type=image src=b.gif><input src=no3><p style="background: URL(&quot;st.png&quot;)">
+        <svg><image href=s1.png></image><use xlink:href="s2.svg#x" /><use href="#own" /><style>e{f:url(s3.png)}</style></svg>
+        <noscript><img src=n.png></noscript><template><img src=no4></template>"##;
+
+    #[test]
+    fn are_what_a_page_is_made_of() {
+        let expected = [
+            ("stylesheet", "/d/s.css"),
+            ("icon", "/d/i.ico"),
+            ("manifest", "/d/m.json"),
+            ("preload", "/d/f.woff2"),
+            ("css", "/d/a.css"),
+            ("css", "/d/d.png"),
+            ("background", "/d/bg.png"),
+            ("img", "/d/1.png"),
+            ("srcset", "/d/2.png"),
+            ("srcset", "/d/3.png"),
+            ("img", "/d/4.png"),
+            ("srcset", "/d/5.webp"),
+            ("video", "/d/v.mp4"),
+            ("video", "/d/p.jpg"),
+            ("source", "/d/v.webm"),
+            ("track", "/d/t.vtt"),
+            ("audio", "/d/a.ogg"),
+            ("script", "/d/j.js"),
+            ("object", "/d/o.swf"),
+            ("embed", "/d/e.svg"),
+            ("input", "/d/b.gif"),
+            ("css", "/d/st.png"),
+            ("svg", "/d/s1.png"),
+            ("svg", "/d/s2.svg"),
+            ("css", "/d/s3.png"),
+            ("img", "/d/n.png"),
+        ];
+        let expected: Vec<_> = expected.map(|(kind, url)| (kind, url.to_owned())).to_vec();
+        assert_eq!(of(PAGE), expected);
+        assert!(links(PAGE).is_empty(), "they are no links unless wanted");
+    }
+
+    #[test]
+    fn are_in_style_sheets_and_drawings_too() {
+        let wanted = |kind: &'static str, body: &str| {
+            kinds(&read_as(&[("content-type", kind)], body, |input| {
+                input.wants.assets = true;
+            }))
+        };
+        let one = |kind, url: &str| vec![(kind, url.to_owned())];
+        assert_eq!(
+            wanted("text/css", "@import 'x.css'; /* url(no) */"),
+            one("css", "/d/x.css")
+        );
+        assert_eq!(
+            wanted(
+                "image/svg+xml",
+                "<?xml version='1.0'?><svg xmlns:xlink='x'><style/><image xlink:href='/p.png'/></svg>"
+            ),
+            one("svg", "/p.png")
+        );
+        assert!(links("").is_empty());
+        assert!(
+            read(&[("content-type", "text/css")], "@import 'x.css';")
+                .links
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn are_not_decoded_as_text() {
+        for kind in ["image/png", "application/javascript", "font/woff2"] {
+            let found = read_as(&[("content-type", kind)], "<img src=no>", |input| {
+                input.wants.assets = true;
+            });
+            assert!(found.text.is_none() && found.links.is_empty(), "{kind}");
+            assert!(is_wanted_or_asset(Some(kind)) && !is_wanted(Some(kind)));
+        }
+        for kind in ["application/pdf", "application/zip"] {
+            assert!(!is_wanted_or_asset(Some(kind)), "{kind}");
+        }
+    }
+
+    #[test]
+    fn may_stand_in_the_header() {
+        let field = "<s.css>; rel=stylesheet, <x>; rel=prefetch, </n>; rel=next; anchor=\"/other\", </m>; rel=next; anchor=\"#a\"";
+        let found = read_as(
+            &[("link", field), ("content-type", "text/html")],
+            "<p>",
+            |input| {
+                input.wants.assets = true;
+            },
+        );
+        assert_eq!(
+            kinds(&found),
+            [
+                ("stylesheet", "/d/s.css".to_owned()),
+                ("header", "/m".to_owned())
+            ]
+        );
+    }
+}
+
+mod options {
+    use super::*;
+
+    fn under(page: &str, terms: impl Fn(&mut Wants)) -> Vec<String> {
+        let kind = match page.starts_with('<') {
+            true => "text/html",
+            false => "text/plain",
+        };
+        let found = read_as(&[("content-type", kind)], page, |input| {
+            terms(&mut input.wants);
+        });
+        targets(&found).into_iter().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn open_templates_and_close_noscript() {
+        let page = "<base href=/b/><template><base href=/no/><a href=t>x</a><noscript><a href=tn></noscript></template>\
+             <noscript><a href=n></noscript><a href=a>";
+        assert_eq!(under(page, |_| {}), ["/b/a", "/b/n"]);
+        assert_eq!(under(page, |wants| wants.noscript = false), ["/b/a"]);
+        assert_eq!(
+            under(page, |wants| wants.templates = true),
+            ["/b/t", "/b/a", "/b/tn", "/b/n"]
+        );
+    }
+
+    #[test]
+    fn find_urls_in_plain_text() {
+        let text = "See http://a.test/x, (https://b.test/y_(z)) and\n<http://c.test/?q=1>. Not www.no.test, no@no.test.";
+        assert!(under(text, |_| {}).is_empty());
+        assert_eq!(
+            under(text, |wants| wants.text_links = true),
+            [
+                "http://a.test/x",
+                "https://b.test/y_(z)",
+                "http://c.test/?q=1"
+            ]
+        );
+    }
+
+    #[test]
+    fn send_forms_as_they_stand() {
+        let of = |page: &str| under(page, |wants| wants.forms = true);
+        for (form, expected) in [
+            (
+                "<form action=/s?old=1#f><input name=q value='a b'><input type=hidden name=h value=é><input name=e></form>",
+                vec!["/s?q=a+b&h=%C3%A9&e="],
+            ),
+            (
+                "<base href=/b/><form><input name=q></form>",
+                vec!["/d/i.html?q="],
+            ),
+            (
+                "<form method=POST action=/no><input name=q></form><form method=dialog></form>",
+                vec![],
+            ),
+            (
+                "<form action=/c><input type=checkbox name=a checked><input type=checkbox name=b><input type=radio name=r value=1>\
+                 <input type=radio name=r value=2 checked><input name=d disabled><fieldset disabled><input name=f></fieldset>\
+                 <input type=reset name=x><input type=file name=u value=no></form>",
+                vec!["/c?a=on&r=2&u="],
+            ),
+            (
+                "<form action=/b><input name=q><button name=b value=1>x</button><input type=submit name=c value=2></form>",
+                vec!["/b?q=&b=1"],
+            ),
+            (
+                "<form action=/no><button formaction=/yes name=b>x</button></form><form action=/no2><button formmethod=post>x</button></form>",
+                vec!["/yes?b="],
+            ),
+            (
+                "<form action=/s><select name=s><option>One <option value=2 selected>Two</select><select name=t><option disabled>x\
+                 <option>First &amp; only</select><select multiple name=m><option selected>a<option selected>b<option>c</select></form>",
+                vec!["/s?s=2&t=First+%26+only&m=a&m=b"],
+            ),
+            (
+                "<form id=f action=/t><textarea name=t>\nx\ny &lt;</textarea></form><input name=out form=f value=1><input name=no value=1>",
+                vec!["/t?t=x%0D%0Ay+%3C&out=1"],
+            ),
+            (
+                "<form action=/i><input type=image name=go src=x></form>",
+                vec!["/i?go.x=0&go.y=0"],
+            ),
+            ("<form action='javascript:x()'></form>", vec![]),
+        ] {
+            assert_eq!(of(form), expected, "{form}");
+            assert!(under(form, |_| {}).is_empty());
+        }
+    }
+
+    #[test]
+    fn send_forms_in_the_encoding_of_the_page() {
+        let (body, ..) = encoding_rs::WINDOWS_1252
+            .encode("<form action=/s><input name=q value='é \u{20ac} &#x6e56;'></form>");
+        let found = read_as(
+            &[("content-type", "text/html; charset=latin1")],
+            body,
+            |input| input.wants.forms = true,
+        );
+        assert_eq!(targets(&found), ["/s?q=%E9+%80+%26%2328246%3B"]);
+    }
+
+    #[test]
+    fn do_not_open_what_is_a_page_within_the_page() {
+        let page = "<iframe src=/no srcdoc=\"<a href='in&amp;out'>x</a><base href=/no/>\"></iframe><a href=/a>";
+        assert_eq!(under(page, |_| {}), ["/a", "/d/in&out"]);
+    }
+}
+
+mod feeds {
+    use super::*;
+
+    const RSS: &str = "<?xml version='1.0'?><!-- c --><rss version='2.0' xml:base='http://h.test/x/'><channel><title>Feed &amp; title</title>
+        <link>http://h.test/</link><atom:link rel='self' href='/self'/><atom:link rel='next' href='?page=2'/>
+        <description>About</description><language>de</language><image><url>logo.png</url><title>no</title><link>http://h.test/img</link></image>
+        <item><title>One</title><link>one?a=1&amp;b=2</link><guid>http://h.test/guid</guid><comments>/c1</comments>
+          <enclosure url='/e.mp3' type='audio/mpeg'/><description>&lt;a href='/no'&gt;</description></item>
+        <item><title>Two</title><link><![CDATA[/two?x&y]]></link><guid isPermaLink='false'>http://h.test/no</guid></item>
+        <item><guid>urn:x</guid><link>/three?a&b</link></item></channel></rss>";
+
+    fn feed(kind: &'static str, body: &str, assets: bool) -> Extraction {
+        read_as(&[("content-type", kind)], body, |input| {
+            input.wants.assets = assets;
+            input.anchors = true;
+        })
+    }
+
+    #[test]
+    fn of_rss_lead_to_the_pages_of_their_entries() {
+        for kind in [
+            "application/rss+xml",
+            "text/xml",
+            "application/xml",
+            "text/html",
+        ] {
+            let found = feed(kind, RSS, false);
+            let urls: Vec<_> = found
+                .links
+                .iter()
+                .map(|link| (link.url.as_str(), link.anchor.as_deref()))
+                .collect();
+            assert_eq!(
+                urls,
+                [
+                    ("http://h.test/", None),
+                    ("http://h.test/x/?page=2", None),
+                    ("http://h.test/img", None),
+                    ("http://h.test/x/one?a=1&b=2", Some("One")),
+                    ("http://h.test/guid", Some("One")),
+                    ("http://h.test/c1", Some("One")),
+                    ("http://h.test/two?x&y", Some("Two")),
+                    ("http://h.test/three?a&b", None),
+                ],
+                "{kind}"
+            );
+            assert_eq!(found.title.as_deref(), Some("Feed & title"));
+            assert_eq!(found.lang.as_deref(), Some("de"));
+            assert_eq!(found.description.as_deref(), Some("About"));
+        }
+        let assets: Vec<_> = feed("text/xml", RSS, true)
+            .links
+            .into_iter()
+            .filter(|link| link.kind.is_asset())
+            .map(|link| link.url.as_str().to_owned())
+            .collect();
+        assert_eq!(assets, ["http://h.test/x/logo.png", "http://h.test/e.mp3"]);
+    }
+
+    #[test]
+    fn of_atom_have_their_relations_and_bases() {
+        let atom = "\u{feff}<feed xmlns='http://www.w3.org/2005/Atom' xml:lang='en' xml:base='/base/'><title type='html'>T</title>
+            <link href='/home'/><link rel='self' href='/no1'/><link rel='hub' href='/no2'/><link rel='alternate' type='image/png' href='/no3'/>
+            <link rel='prev-archive' href='old'/><entry xml:base='in/'><link rel='alternate' title='Said' href='p'/>
+            <link rel='enclosure' href='/no4'/><link rel='edit' href='/no5'/><content src='c'/><title>E</title></entry></feed>";
+        let found = feed("application/atom+xml", atom, false);
+        let urls: Vec<_> = found.links.iter().map(|link| link.url.as_str()).collect();
+        assert_eq!(
+            urls,
+            [
+                "http://host.test/home",
+                "http://host.test/base/old",
+                "http://host.test/base/in/p",
+                "http://host.test/base/in/c"
+            ]
+        );
+        let said: Vec<_> = found
+            .links
+            .iter()
+            .map(|link| link.anchor.as_deref())
+            .collect();
+        assert_eq!(said, [None, None, Some("Said"), Some("E")]);
+        assert_eq!(
+            (found.title.as_deref(), found.lang.as_deref()),
+            (Some("T"), Some("en"))
+        );
+    }
+
+    #[test]
+    fn of_json_are_read_and_other_json_is_not() {
+        let json = r#"{"version":"https://jsonfeed.org/version/1.1","title":"J","language":"fr","home_page_url":"/","next_url":"?2",
+            "items":[{"title":"A","url":"/a","external_url":"http://o.test/","image":"/i.png","attachments":[{"url":"/e.mp3"}]},7]}"#;
+        let found = feed("application/feed+json", json, false);
+        assert_eq!(
+            targets(&found),
+            ["/", "/d/i.html?2", "/a", "http://o.test/"]
+        );
+        assert_eq!(found.links[2].anchor.as_deref(), Some("A"));
+        assert_eq!(found.title.as_deref(), Some("J"));
+        assert_eq!(feed("application/feed+json", json, true).links.len(), 6);
+        assert!(
+            feed("application/feed+json", "{", false).links.is_empty()
+                && feed("application/json", json, false).links.is_empty()
+        );
+    }
+
+    #[test]
+    fn that_are_broken_keep_what_stands_in_them() {
+        for (body, expected) in [
+            (
+                "<rss><channel><item><link>/a</link></item><item><link>/b</li",
+                &["/a"][..],
+            ),
+            (
+                "<rss version='9.9'><item><link>/a</link></chanel></item><item><link> /b\n</link>",
+                &["/a", "/b"],
+            ),
+            (
+                "<rss><title>a & b &nbsp; &nosuch;</title><link>/a</link></rss>",
+                &["/a"],
+            ),
+            (
+                "<rdf:RDF xmlns='http://purl.org/rss/1.0/'><item rdf:about='x'><link>/a</link></item></rdf:RDF>",
+                &["/a"],
+            ),
+            ("<rdf:RDF><item><link>/a</link></item></rdf:RDF>", &[]),
+            ("<opml><link>/a</link></opml>", &[]),
+            ("<rss><link/><link></link></rss>", &[]),
+        ] {
+            let found = feed("text/xml", body, false);
+            assert_eq!(targets(&found), expected, "{body}");
+        }
+        let deep = format!("<rss>{}<link>/no</link>", "<a>".repeat(100_000));
+        assert!(feed("text/xml", &deep, false).links.is_empty());
+    }
+
+    #[test]
+    fn are_found_by_the_relation_of_a_page() {
+        let page = "<link rel=alternate type='application/rss+xml' href=f.rss><link rel=alternate type='application/feed+json' href=f.json>";
+        assert_eq!(links(page), ["/d/f.rss", "/d/f.json"]);
+        assert!(is_wanted(Some("application/feed+json")));
+    }
+
+    #[test]
+    fn in_an_old_encoding_are_decoded_and_their_queries_are_not_in_it() {
+        let text = "<?xml version='1.0' encoding='iso-8859-1'?><rss><channel><title>é</title><link>/?é</link></channel></rss>";
+        let (bytes, ..) = encoding_rs::WINDOWS_1252.encode(text);
+        let found = feed_bytes(&bytes);
+        assert_eq!(found.title.as_deref(), Some("é"));
+        assert_eq!(targets(&found), ["/?%C3%A9"]);
+    }
+
+    fn feed_bytes(body: &[u8]) -> Extraction {
+        read(&[("content-type", "text/xml")], body)
+    }
+}
+
+mod drawings {
+    use super::*;
+
+    #[test]
+    fn have_links_by_either_attribute() {
+        let page = "<svg><a xlink:href=/x>1</a><a href=/h xlink:href=/no>2</a></svg><a xlink:href=/no2>3</a>";
+        assert_eq!(links(page), ["/x", "/h"]);
     }
 }

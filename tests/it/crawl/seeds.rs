@@ -120,8 +120,15 @@ async fn a_seed_has_a_scope_of_its_own_which_outlives_a_change_of_the_crawls() {
     let (code, said) = ended(&run(&db, &["config", "set", "crawl.scope", "prefix"]).await);
     assert_eq!(code, 0, "{said}");
     assert_eq!(
-        column(&db.pool, "select replace(rule, ' ', '=') from scope_rules order by 1").await,
-        [wide.url("/docs/"), format!("prefix={}", narrow.url("/docs/"))]
+        column(
+            &db.pool,
+            "select replace(rule, ' ', '=') from scope_rules order by 1"
+        )
+        .await,
+        [
+            wide.url("/docs/"),
+            format!("prefix={}", narrow.url("/docs/"))
+        ]
     );
     let (code, said) = ended(&run(&db, &["config", "set", "crawl.scope", "host"]).await);
     assert_eq!(code, 0, "{said}");

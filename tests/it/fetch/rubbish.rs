@@ -188,6 +188,7 @@ async fn visit(fetcher: Fetcher, url: PageUrl) {
         robots_token: "testbot",
         anchors: false,
         canon: &pgcrawl::canon::BASE,
+        wants: extract::Wants::default(),
     };
     let read = extract::extract(&input, &mut HrefCache::new(16));
     let row = PageRow::answered(&found, Some(read), true);

@@ -1,26 +1,33 @@
 //! One streaming pass over the text of an HTML page (`lol_html`), which collects what is of use, still unresolved.
 //!
 //! The parser's attributes and texts are raw: character references are decoded here. It reads `<noscript>` as a browser
-//! with scripts does, as plain text; what stands in it is for readers like us, so it gets a pass of its own.
+//! with scripts does, as plain text; what stands in it is for readers like us, so it gets a pass of its own, and so does
+//! a page within the page (`srcdoc`).
+
+mod assets;
+mod forms;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
+use encoding_rs::Encoding;
 use lol_html::html_content::{Element, EndTag, TextChunk};
 use lol_html::{ElementContentHandlers, HtmlRewriter, MemorySettings, Selector, Settings};
 
 use super::capture::{Capture, tidy};
 use super::directives::is_addressed;
 use super::entities::{self, Place};
-use super::links::{follows_relation, has_token, kind_of_relation, refresh_target, rel_text};
+use super::links::refresh_target;
+use super::relation::{self, has_token, rel_text};
 use super::signals::{MAX_SIGNAL_CHARS, TdmMeta};
-use super::{Input, LinkKind, MAX_ANCHOR_CHARS, Rel};
+use super::{Input, LinkKind, MAX_ANCHOR_CHARS, Rel, Wants};
+use forms::Forms;
 
-const MAX_TITLE_CHARS: usize = 1_000;
-const MAX_DESCRIPTION_CHARS: usize = 2_000;
-const MAX_LANG_CHARS: usize = 64;
+pub(super) const MAX_TITLE_CHARS: usize = 1_000;
+pub(super) const MAX_DESCRIPTION_CHARS: usize = 2_000;
+pub(super) const MAX_LANG_CHARS: usize = 64;
 pub(super) const MAX_ROBOTS_CHARS: usize = 1_000;
 
 /// What the parser may hold, open elements above all. A page nested deeper than some hundred thousand elements is cut
@@ -29,8 +36,8 @@ const MAX_PARSER_BYTES: usize = 32 * 1024 * 1024;
 
 static ELEMENTS: LazyLock<Selector> = LazyLock::new(|| {
     selector(
-        "a[href], area[href], link[href], iframe[src], frame[src], base[href], meta[content], html[lang], template, svg, \
-         title, h1, br",
+        "a[href], a[xlink\\:href], area[href], link[href], iframe[src], iframe[srcdoc], frame[src], base[href], meta[content], \
+         html[lang], template, svg, title, h1, br",
     )
 });
 static PICTURES: LazyLock<Selector> = LazyLock::new(|| selector("a img[alt]"));
@@ -83,7 +90,7 @@ impl RawLink {
 }
 
 /// Reads a page. An error of the parser ends the pass, not the page.
-pub(super) fn read(text: &str, input: &Input<'_>) -> RawPage {
+pub(super) fn read(text: &str, input: &Input<'_>, encoding: &'static Encoding) -> RawPage {
     let collector = Rc::new(RefCell::new(Collector::new(input)));
     pass(text, &collector);
     let unscripted = std::mem::take(&mut collector.borrow_mut().unscripted);
@@ -96,6 +103,8 @@ pub(super) fn read(text: &str, input: &Input<'_>) -> RawPage {
     let mut page = std::mem::take(&mut collector.page);
     page.title = collector.title.take();
     page.h1 = collector.heading.take();
+    let forms = std::mem::take(&mut collector.forms);
+    page.links.extend(forms.links(input.url.as_str(), encoding));
     page
 }
 
@@ -128,11 +137,20 @@ fn pass(text: &str, collector: &Shared) {
         .append_element_content_handler((
             Cow::Borrowed(&*HEADING),
             texts(|to, chunk| to.heading.push(chunk)),
-        ))
-        .append_element_content_handler((
+        ));
+    let wants = collector.borrow().wants;
+    if wants.noscript {
+        settings = settings.append_element_content_handler((
             Cow::Borrowed(&*UNSCRIPTED),
             texts(Collector::push_unscripted),
         ));
+    }
+    if wants.assets {
+        settings = assets::with_handlers(settings, collector);
+    }
+    if wants.forms {
+        settings = forms::with_handlers(settings, collector);
+    }
     if collector.borrow().anchors {
         let pictures = ElementContentHandlers::default().element({
             let collector = Rc::clone(collector);
@@ -159,6 +177,7 @@ fn pass(text: &str, collector: &Shared) {
 struct Collector {
     token: String,
     anchors: bool,
+    wants: Wants,
     page: RawPage,
     /// The text of the link at hand.
     anchor: Capture,
@@ -170,9 +189,12 @@ struct Collector {
     templates: usize,
     /// How many drawings are open: they have titles, too.
     drawings: usize,
-    /// Texts of `<noscript>` and `<noframes>`.
+    /// Texts of `<noscript>` and `<noframes>`, and pages within the page.
     unscripted: String,
     in_unscripted: bool,
+    forms: Forms,
+    /// The text of the style at hand.
+    style: String,
 }
 
 impl Collector {
@@ -180,6 +202,7 @@ impl Collector {
         Collector {
             token: input.robots_token.to_owned(),
             anchors: input.anchors,
+            wants: input.wants,
             page: RawPage::default(),
             anchor: Capture::new(MAX_ANCHOR_CHARS),
             anchor_of: 0,
@@ -189,6 +212,8 @@ impl Collector {
             drawings: 0,
             unscripted: String::new(),
             in_unscripted: false,
+            forms: Forms::default(),
+            style: String::new(),
         }
     }
 
@@ -197,6 +222,8 @@ impl Collector {
         self.title.close();
         self.heading.close();
         self.templates = 0;
+        self.drawings = 0;
+        self.style.clear();
         self.in_unscripted = true;
     }
 
@@ -208,8 +235,18 @@ impl Collector {
         self.drawings = self.drawings.saturating_sub(1);
     }
 
+    /// Whether links are read where the parser is.
+    fn is_read(&self) -> bool {
+        self.templates == 0 || self.wants.templates
+    }
+
+    /// Whether what the parser is in is no part of the page itself, whose links alone are read.
+    fn is_aside(&self) -> bool {
+        self.in_unscripted || self.templates > 0
+    }
+
     fn push_unscripted(&mut self, chunk: &TextChunk<'_>) {
-        if !self.in_unscripted && self.templates == 0 {
+        if !self.in_unscripted && self.is_read() {
             self.unscripted.push_str(chunk.as_str());
             if chunk.last_in_text_node() {
                 self.unscripted.push('\n');
@@ -217,30 +254,27 @@ impl Collector {
         }
     }
 
-    fn link(&mut self, element: &Element<'_, '_>, attribute_name: &str, kind: LinkKind) {
-        let Some(href) = attribute(element, attribute_name) else {
+    fn link(&mut self, element: &Element<'_, '_>, href: Option<String>, kind: LinkKind) {
+        let Some(href) = href else {
             return;
         };
         let rel = attribute(element, "rel").unwrap_or_default();
+        let mut kind = kind;
         if kind == LinkKind::Link {
-            if has_token(&rel, "canonical") && self.page.canonical.is_none() {
+            if has_token(&rel, "canonical") && self.page.canonical.is_none() && self.templates == 0
+            {
                 self.page.canonical = Some(href.clone());
             }
-            if !follows_relation(&rel, attribute(element, "type").as_deref()) {
-                return;
+            let media_type = attribute(element, "type");
+            match relation::kind(&rel, media_type.as_deref(), &self.wants) {
+                Some(found) => kind = found,
+                None => return,
             }
         }
         // An empty reference is the page itself only where a reader could click on it.
-        if matches!(kind, LinkKind::Link | LinkKind::Iframe | LinkKind::Frame)
-            && href.trim().is_empty()
-        {
+        if !matches!(kind, LinkKind::Anchor | LinkKind::Area) && href.trim().is_empty() {
             return;
         }
-        let kind = if kind == LinkKind::Link {
-            kind_of_relation(&rel)
-        } else {
-            kind
-        };
         self.push(RawLink {
             rel: Rel::of(&rel),
             ..RawLink::new(href, kind)
@@ -291,7 +325,7 @@ impl Collector {
             if let Some(target) = refresh_target(&content) {
                 self.push(RawLink::new(target.to_owned(), LinkKind::Refresh));
             }
-        } else if let Some(name) = attribute(element, "name").filter(|_| !self.in_unscripted) {
+        } else if let Some(name) = attribute(element, "name").filter(|_| !self.is_aside()) {
             if name.trim().eq_ignore_ascii_case("description") {
                 self.page.description = self
                     .page
@@ -319,23 +353,36 @@ fn on_element(collector: &Shared, element: &mut Element<'_, '_>) {
     if name == "template" && on_end(collector, element, Collector::leave_template) {
         to.templates += 1;
     }
-    if to.templates > 0 {
+    if !to.is_read() {
         return;
     }
     match name.as_str() {
         "a" => {
-            to.link(element, "href", LinkKind::Anchor);
+            let href = match to.drawings {
+                0 => attribute(element, "href"),
+                _ => link_in_drawing(element),
+            };
+            to.link(element, href, LinkKind::Anchor);
             if to.anchors {
                 on_end(collector, element, Collector::close_anchor);
             }
         }
-        "area" => to.link(element, "href", LinkKind::Area),
-        "link" => to.link(element, "href", LinkKind::Link),
-        "iframe" => to.link(element, "src", LinkKind::Iframe),
-        "frame" => to.link(element, "src", LinkKind::Frame),
+        "area" => to.link(element, attribute(element, "href"), LinkKind::Area),
+        "link" => to.link(element, attribute(element, "href"), LinkKind::Link),
+        "iframe" => match attribute(element, "srcdoc") {
+            // It is what is shown, whatever `src` says.
+            Some(page) => {
+                if !to.in_unscripted {
+                    to.unscripted.push_str(&page);
+                    to.unscripted.push('\n');
+                }
+            }
+            None => to.link(element, attribute(element, "src"), LinkKind::Iframe),
+        },
+        "frame" => to.link(element, attribute(element, "src"), LinkKind::Frame),
         "meta" => to.meta(element),
         // What follows is about the page as a whole, of which this is an alternative only.
-        _ if to.in_unscripted => {}
+        _ if to.is_aside() => {}
         "base" if to.page.base.is_none() => to.page.base = attribute(element, "href"),
         "html" if to.page.lang.is_none() => {
             to.page.lang = attribute(element, "lang").and_then(|lang| tidy(&lang, MAX_LANG_CHARS));
@@ -360,6 +407,11 @@ fn on_end(collector: &Shared, element: &mut Element<'_, '_>, deed: fn(&mut Colle
         Ok(())
     };
     element.on_end_tag(Box::new(handler)).is_ok()
+}
+
+/// Where an element of a drawing leads (SVG 2 §16.1: the older attribute gives way).
+fn link_in_drawing(element: &Element<'_, '_>) -> Option<String> {
+    attribute(element, "href").or_else(|| attribute(element, "xlink:href"))
 }
 
 /// An attribute's value, references decoded.
