@@ -30,6 +30,12 @@ impl Boottime {
     }
 }
 
+/// The year that the wall clock says, in UTC; a date is judged by it, and nothing that has to be exact.
+pub fn year() -> u16 {
+    use chrono::Datelike as _;
+    u16::try_from(chrono::Utc::now().year()).unwrap_or(0)
+}
+
 /// Ends at the clock's last moment, in the year 584, instead of overflowing.
 impl Add<Duration> for Boottime {
     type Output = Boottime;

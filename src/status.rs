@@ -121,3 +121,65 @@ pub async fn workers(pool: &sqlx::PgPool, all: bool) -> Result<Vec<Worker>, sqlx
     .fetch_all(pool)
     .await
 }
+
+/// A row of view `trap_shapes`: a shape of URLs that is parked, or was until an operator unparked it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TrapShape {
+    /// Its number.
+    pub shape_id: i32,
+    /// Its host's row.
+    pub host_id: i32,
+    /// Its host.
+    pub authority: String,
+    /// Path and names of parameters, with what varies blanked.
+    pub shape: String,
+    /// Pages that were folded in.
+    pub pages: i32,
+    /// Of the last pages so many were looked at.
+    pub looked_at: i32,
+    /// And so many of these are different.
+    pub different: i32,
+    /// And so many share the three most frequent digests.
+    pub most_frequent: i32,
+    /// Since when its URLs are left out.
+    pub parked_at: Option<DateTime<Utc>>,
+    /// Since when an operator wants it visited.
+    pub kept_at: Option<DateTime<Utc>>,
+    /// A URL of it.
+    pub example: String,
+}
+
+/// The shapes that are or were parked, at most 10,000.
+///
+/// # Errors
+///
+/// The database fails.
+pub async fn trap_shapes(pool: &sqlx::PgPool) -> Result<Vec<TrapShape>, sqlx::Error> {
+    sqlx::query_as!(
+        TrapShape,
+        r#"select t.shape_id as "shape_id!", s.host_id as "host_id!", t.authority as "authority!", t.shape as "shape!", t.pages as "pages!",
+                  t.looked_at as "looked_at!", t.different as "different!", t.most_frequent as "most_frequent!", t.parked_at, t.kept_at,
+                  t.example as "example!"
+           from trap_shapes t
+           join url_shapes s on s.id = t.shape_id
+           order by t.shape_id
+           limit 10000"#
+    )
+    .fetch_all(pool)
+    .await
+}
+
+/// Links that were left out, by reason, over all processes; the most frequent first.
+///
+/// # Errors
+///
+/// The database fails.
+pub async fn rejections(pool: &sqlx::PgPool) -> Result<Vec<(String, i64)>, sqlx::Error> {
+    let rows = sqlx::query!(r#"select reason as "reason!", links as "links!" from rejections"#)
+        .fetch_all(pool)
+        .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| (row.reason, row.links))
+        .collect())
+}

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::scope_flags::ScopeFlags;
 use crate::config::FlagValue;
 
 /// Flags of the commands that crawl.
@@ -124,6 +125,10 @@ pub struct CrawlFlags {
     /// For sites of your own; it is logged. Key crawl.obey_robots, default true.
     #[arg(long, help_heading = "Being a good guest")]
     pub ignore_robots: bool,
+
+    /// What belongs to the crawl, and how much of it is fetched
+    #[command(flatten)]
+    pub scope_flags: ScopeFlags,
 
     /// How requests leave
     #[command(flatten)]
@@ -311,6 +316,7 @@ impl CrawlFlags {
         ];
         own.into_iter()
             .flatten()
+            .chain(self.scope_flags.values())
             .chain(self.fetch.values())
             .collect()
     }
@@ -350,7 +356,11 @@ impl FetchFlags {
     }
 }
 
-fn text(flag: &'static str, key: &'static str, value: &Option<String>) -> Option<FlagValue> {
+pub(super) fn text(
+    flag: &'static str,
+    key: &'static str,
+    value: &Option<String>,
+) -> Option<FlagValue> {
     value
         .as_ref()
         .map(|value| FlagValue::new(flag, key, value.as_str()))
@@ -369,7 +379,7 @@ fn list(flag: &'static str, key: &'static str, values: &[String]) -> Option<Flag
     (!values.is_empty()).then(|| FlagValue::new(flag, key, list.to_string()))
 }
 
-fn switch(
+pub(super) fn switch(
     flag: &'static str,
     key: &'static str,
     given: bool,
@@ -408,6 +418,7 @@ mod tests {
             rate: set("2.5"),
             concurrency: set("7"),
             ignore_robots: true,
+            scope_flags: ScopeFlags::default(),
             fetch: FetchFlags {
                 proxy: vec![
                     "http://proxy.example:3128".to_owned(),

@@ -31,6 +31,8 @@ pub mod logging;
 pub mod operate;
 pub mod output;
 pub mod progress;
+
+pub mod scope_flags;
 pub mod seeds;
 pub mod sql;
 pub mod status;

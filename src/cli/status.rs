@@ -6,7 +6,7 @@ use clap::Args;
 use super::database::{self, DatabaseArgs, Missing};
 use super::{Context, Exit, output};
 use crate::config::FlagValue;
-use crate::status::{Status, status};
+use crate::status::{Status, rejections, status};
 
 /// Flags of `status`.
 #[derive(Debug, Args)]
@@ -27,17 +27,38 @@ impl StatusArgs {
     pub(super) async fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let opened = database::open(&self.database, context, Missing::Refuse).await?;
         let pool = opened.pool().await?;
-        let read = status(&pool).await;
+        let read = match status(&pool).await {
+            Ok(status) => rejections(&pool).await.map(|links| (status, links)),
+            Err(error) => Err(error),
+        };
         crate::db::close(pool).await;
         opened.close().await?;
-        let status = read?;
+        let (status, left_out) = read?;
         output::print(if self.json {
-            serde_json::to_string(&status)? + "\n"
+            let mut object = serde_json::to_value(&status)?;
+            let left_out: serde_json::Map<_, _> = left_out
+                .into_iter()
+                .map(|(reason, links)| (reason, links.into()))
+                .collect();
+            object["links_left_out"] = left_out.into();
+            object.to_string() + "\n"
         } else {
-            as_text(&status)
+            as_text(&status) + &links(&left_out)
         })?;
         Ok(Exit::Finished)
     }
+}
+
+/// Links that were left out, where there are any.
+fn links(left_out: &[(String, i64)]) -> String {
+    if left_out.is_empty() {
+        return String::new();
+    }
+    let named: Vec<String> = left_out
+        .iter()
+        .map(|(reason, links)| format!("{links} {reason}"))
+        .collect();
+    format!("left out  {} (links)\n", named.join(", "))
 }
 
 fn as_text(status: &Status) -> String {

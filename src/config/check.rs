@@ -12,6 +12,7 @@ use url::Url;
 
 use super::setting::split_label;
 use super::{Config, Key, Loaded, Origin, Problem};
+use crate::scope::{MOST_RULES, shape::WINDOW};
 
 /// Requests a second. At most 20 s of requests wait in line for their turn: below one in 20 s none would ever begin.
 const LOWEST_RATE: f64 = 0.05;
@@ -148,6 +149,48 @@ fn bounds(complaints: &mut Complaints<'_>, config: &Config) {
         "it is a smallint in the database",
     );
     range(
+        "scope.rules",
+        config.scope.rules.len() as u64,
+        0,
+        MOST_RULES as u64,
+        "each link is asked of all of them; one regex with | says much",
+    );
+    range(
+        "scope.extra_hops",
+        config.scope.extra_hops.into(),
+        0,
+        16,
+        "each hop outside takes in what all pages of the one before link to",
+    );
+    range(
+        "traps.max_parameters",
+        config.traps.max_parameters as u64,
+        1,
+        10_000,
+        "30 is the default",
+    );
+    range(
+        "traps.max_nesting",
+        config.traps.max_nesting as u64,
+        1,
+        10_000,
+        "3 is the default",
+    );
+    range(
+        "traps.max_years_ahead",
+        config.traps.max_years_ahead.into(),
+        0,
+        10_000,
+        "5 is the default",
+    );
+    range(
+        "traps.shape_pages",
+        config.traps.shape_pages as u64,
+        0,
+        WINDOW as u64,
+        "so many pages of a shape are looked back on; 0 judges none",
+    );
+    range(
         "politeness.concurrency",
         config.politeness.concurrency as u64,
         1,
@@ -223,6 +266,12 @@ fn bounds(complaints: &mut Complaints<'_>, config: &Config) {
         "retry.jitter",
         "must be from 0 to 1: the part of a wait by which it may be longer or shorter",
         "0.5 is the default",
+    );
+    complaints.unless(
+        (0.0..=1.0).contains(&config.traps.shape_share),
+        "traps.shape_share",
+        "must be from 0 to 1: the part of different pages among those of a shape",
+        "0.1 is the default",
     );
     complaints.unless(
         (ByteSize::kib(1)..=ByteSize::mib(512)).contains(&config.fetch.max_body),

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use super::{Config, Surroundings};
 use crate::canon::{Canon, CanonOptions};
-use crate::crawl::CrawlSettings;
+use crate::crawl::{Budget, CrawlSettings};
 use crate::db::DbSettings;
 use crate::fetch::FetchSettings;
 use crate::frontier::FrontierSettings;
 use crate::schedule::RetrySettings;
-use crate::scope::TrapLimits;
+use crate::scope::shape::ShapeLimits;
+use crate::scope::{Scope, TrapLimits};
 
 impl Config {
     /// Returns the limits against endless URL spaces.
@@ -19,6 +20,36 @@ impl Config {
             max_url_length: self.traps.max_url_length,
             max_segments: self.traps.max_segments,
             max_repeats: self.traps.max_repeats,
+            max_parameters: self.traps.max_parameters,
+            max_nesting: self.traps.max_nesting,
+            max_years_ahead: self.traps.max_years_ahead,
+        }
+    }
+
+    /// Returns when a shape of URLs counts as a trap.
+    pub fn shape_limits(&self) -> ShapeLimits {
+        ShapeLimits {
+            pages: self.traps.shape_pages,
+            share: self.traps.shape_share,
+        }
+    }
+
+    /// Returns the scope, without the rules of its seeds.
+    pub fn scope(&self) -> Scope {
+        Scope::new(self.crawl.scope, self.trap_limits())
+            .with_rules(&self.scope.rules)
+            .with_extra_hops(self.scope.extra_hops)
+    }
+
+    /// Returns how much is fetched, over all machines.
+    pub fn budget(&self) -> Budget {
+        let (budget, scope) = (&self.budget, self.crawl.scope);
+        Budget {
+            pages: budget.pages,
+            bytes: budget.bytes.map(|bytes| bytes.as_u64()),
+            duration: budget.duration,
+            pages_per_host: budget.pages_per_host.pages(scope),
+            urls_per_host: budget.urls_per_host.urls(scope),
         }
     }
 
@@ -148,6 +179,9 @@ impl Config {
             max_pages: self.crawl.max_pages,
             max_duration: self.crawl.max_duration,
             max_hops: self.crawl.max_hops,
+            budget: self.budget(),
+            shapes: self.shape_limits(),
+            keep_excluded: self.scope.keep_excluded,
             keep_bodies: self.crawl.store_bodies,
             wants: self.extract,
             robots_token: self.identity.robots_token.clone(),
@@ -167,6 +201,8 @@ mod tests {
     fn defaults_are_those_of_the_modules_that_own_them() {
         let config = Config::default();
         assert_eq!(config.trap_limits(), TrapLimits::default());
+        assert_eq!(config.shape_limits(), ShapeLimits::default());
+        assert_eq!(config.budget(), Budget::default());
         let fetch = config.fetch_settings(Surroundings::default());
         assert_eq!(
             format!("{fetch:?}"),

@@ -54,6 +54,14 @@ pub const KEYS: &[Key] = keys! {
     shared  extract.text_links
     shared  extract.noscript
     shared  extract.templates
+    shared  scope.rules
+    shared  scope.extra_hops
+    shared  scope.keep_excluded
+    shared  budget.pages
+    shared  budget.bytes
+    shared  budget.duration
+    shared  budget.pages_per_host
+    shared  budget.urls_per_host
     shared  politeness.delay
     shared  politeness.ip_delay
     machine politeness.per_host
@@ -93,6 +101,11 @@ pub const KEYS: &[Key] = keys! {
     shared  traps.max_url_length
     shared  traps.max_segments
     shared  traps.max_repeats
+    shared  traps.max_parameters
+    shared  traps.max_nesting
+    shared  traps.max_years_ahead
+    shared  traps.shape_pages
+    shared  traps.shape_share
     machine shutdown.grace
     machine database.url
     machine database.direct_url

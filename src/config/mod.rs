@@ -17,9 +17,10 @@ use secrecy::SecretString;
 use crate::canon::{IgnoreParams, Listed};
 use crate::extract::Wants;
 use crate::fetch::{HostAddresses, KeepCookies, OwnHost, Resolver, Rotation};
-use crate::scope::ScopeKind;
+use crate::scope::{Rule, ScopeKind};
 
 mod agreed;
+mod budget;
 mod check;
 mod compose;
 mod contact;
@@ -34,6 +35,7 @@ mod sessions;
 mod setting;
 
 pub use agreed::{AgreementError, Difference, judge};
+pub use budget::PerHost;
 pub use contact::{Advice, SeedSites, advise};
 pub use headers::Headers;
 pub use hosts::{HostEntry, HostList};
@@ -59,6 +61,10 @@ pub struct Config {
     pub canon: Canon,
     /// Which links of a page are read.
     pub extract: Wants,
+    /// What else belongs to it, and what does not.
+    pub scope: ScopeChoice,
+    /// How much of it is fetched, over all machines.
+    pub budget: Budget,
     /// How gently.
     pub politeness: Politeness,
     /// How one resource is got.
@@ -120,6 +126,32 @@ pub struct Canon {
     pub strip_tracking: Listed,
     /// Parameters that make no other page, by hosts.
     pub ignore_params: Vec<IgnoreParams>,
+}
+
+/// What belongs to the crawl beside what [`Crawl::scope`] says.
+#[derive(Debug, Clone, Default)]
+pub struct ScopeChoice {
+    /// The operator's rules, in order: the last that has an opinion of a URL decides.
+    pub rules: Vec<Rule>,
+    /// Links in a row that may lead outside.
+    pub extra_hops: u16,
+    /// Whether each link that is left out becomes a row.
+    pub keep_excluded: bool,
+}
+
+/// How much is fetched, over all machines and since the crawl began.
+#[derive(Debug, Clone, Default)]
+pub struct Budget {
+    /// Visits of the whole crawl.
+    pub pages: Option<u64>,
+    /// Payload bytes of the whole crawl, as received.
+    pub bytes: Option<ByteSize>,
+    /// Time since the crawl began.
+    pub duration: Option<Duration>,
+    /// Pages of each host.
+    pub pages_per_host: PerHost,
+    /// URLs of each host that become tasks.
+    pub urls_per_host: PerHost,
 }
 
 /// How gently.
@@ -221,8 +253,18 @@ pub struct Traps {
     pub max_url_length: usize,
     /// Path segments of a URL.
     pub max_segments: usize,
-    /// Times that one segment may stand in a path.
+    /// Times that one segment may stand in a path, and one parameter with the same value in a query.
     pub max_repeats: usize,
+    /// Parameters of a query.
+    pub max_parameters: usize,
+    /// Times that escapes may be escaped again.
+    pub max_nesting: usize,
+    /// Years that a date in a URL may lie ahead.
+    pub max_years_ahead: u16,
+    /// Pages of a shape of URLs before it is judged; 0: none is.
+    pub shape_pages: usize,
+    /// Part of different pages at or below which a shape brings nothing new.
+    pub shape_share: f64,
 }
 
 /// How a process leaves.
@@ -389,6 +431,11 @@ impl Default for Traps {
             max_url_length: 2048,
             max_segments: 20,
             max_repeats: 3,
+            max_parameters: 30,
+            max_nesting: 3,
+            max_years_ahead: 5,
+            shape_pages: 100,
+            shape_share: 0.1,
         }
     }
 }

@@ -12,7 +12,7 @@ use url::Url;
 use super::LogFormat;
 use crate::canon::{IgnoreParams, Listed};
 use crate::fetch::{HostAddresses, KeepCookies, OwnHost, Resolver, Rotation};
-use crate::scope::ScopeKind;
+use crate::scope::{Rule, RuleError, ScopeKind};
 
 /// The word for "not set", since TOML has none.
 const NONE: &str = "none";
@@ -271,6 +271,19 @@ impl Setting for ScopeKind {
 
     fn write(&self) -> Value {
         Value::String(self.to_string())
+    }
+}
+
+impl Setting for Rule {
+    fn read(value: &DeValue<'_>) -> Result<Self, String> {
+        match value.as_str() {
+            Some(text) => text.parse().map_err(|error: RuleError| error.to_string()),
+            None => expected("a rule like \"exclude glob /print/**\"", value),
+        }
+    }
+
+    fn write(&self) -> Value {
+        Value::String(self.as_str().to_owned())
     }
 }
 

@@ -18,6 +18,7 @@ use super::{
 use crate::{
     canon::{HostKey, UrlDigest},
     frontier::{Finish, FrontierError, HostId, NewLink, Outcome},
+    scope::Reason,
 };
 
 /// URLs that are known to be tasks: most links of a site are its navigation. The index stays the truth.
@@ -45,6 +46,7 @@ pub(super) async fn run(
         seen: Cache::new(SEEN),
         hosts: Cache::new(HOSTS),
         at_hand: HashMap::new(),
+        room: Cache::new(HOSTS),
     };
     let mut batch = Vec::new();
     while gather(&cx, &mut visits, &mut batch).await {
@@ -111,17 +113,25 @@ struct Committer {
     hosts: Cache<HostKey, HostId>,
     /// Hosts of the batch at hand: the cache may have forgotten one before its turn.
     at_hand: HashMap<HostKey, HostId>,
+    /// How many URLs hosts may have yet, at least: what of them is known already is counted off, too.
+    room: Cache<HostId, u64>,
 }
 
 impl Committer {
     async fn commit(&mut self, batch: &mut Vec<Loaded>) -> Result<(), FrontierError> {
         self.widen(batch).await?;
         self.make_hosts(batch).await?;
+        self.make_room(batch).await?;
         let mut rooms = Vec::with_capacity(batch.len());
         let mut finishes = Vec::with_capacity(batch.len());
         for loaded in batch.drain(..) {
             rooms.push(loaded.room);
             finishes.push(self.finish_of(*loaded.visit));
+        }
+        if self.cx.settings.keep_excluded {
+            let links = finishes.iter().flat_map(|finish| &finish.links);
+            let taken: Vec<&NewLink> = links.filter(|link| link.excluded.is_none()).collect();
+            self.cx.frontier.readmit(&taken).await?;
         }
         let accepted = self
             .cx
@@ -134,9 +144,9 @@ impl Committer {
             if *accepted {
                 linked |= !finish.links.is_empty();
                 // Not before: a link of a visit that was refused is no task.
-                for link in &finish.links {
-                    self.seen.insert(link.digest, ());
-                }
+                // Nor of one that was left out where it was found here: elsewhere it may belong to the crawl.
+                let tasks = finish.links.iter().filter(|link| link.excluded.is_none());
+                tasks.for_each(|link| self.seen.insert(link.digest, ()));
             }
         }
         self.cx
@@ -189,6 +199,34 @@ impl Committer {
         Ok(())
     }
 
+    /// Looks how many URLs hosts may have yet, where what is known of that does not do for a batch.
+    async fn make_room(&mut self, batch: &[Loaded]) -> Result<(), FrontierError> {
+        let Some(most) = self.cx.settings.budget.urls_per_host else {
+            return Ok(());
+        };
+        let canon = &self.cx.frontier.settings().canon;
+        let mut wanted: HashMap<HostId, u64> = HashMap::new();
+        for link in batch.iter().flat_map(|loaded| &loaded.visit.links) {
+            if let Some(host) = self.at_hand.get(link.url.host())
+                && self.seen.get(&link.url.digest(canon)).is_none()
+            {
+                *wanted.entry(*host).or_default() += 1;
+            }
+        }
+        let short: Vec<HostId> = wanted
+            .into_iter()
+            .filter(|(host, wanted)| self.room.get(host).is_none_or(|room| room < wanted))
+            .map(|(host, _)| host)
+            .collect();
+        if short.is_empty() {
+            return Ok(());
+        }
+        for (host, urls) in self.cx.frontier.host_urls(&short, most).await? {
+            self.room.insert(host, most.saturating_sub(urls));
+        }
+        Ok(())
+    }
+
     fn finish_of(&mut self, visit: Visit) -> Finish {
         let links = visit
             .links
@@ -210,6 +248,14 @@ impl Committer {
             return None;
         }
         let host = *self.at_hand.get(link.url.host())?;
+        if self.cx.settings.budget.urls_per_host.is_some() {
+            let room = self.room.get(&host).copied().unwrap_or(0);
+            let Some(left) = room.checked_sub(1) else {
+                self.cx.rejections.count(Reason::HostUrls);
+                return None;
+            };
+            self.room.insert(host, left);
+        }
         Some(NewLink {
             host,
             digest,

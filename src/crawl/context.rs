@@ -16,18 +16,18 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::{
-    CrawlSettings, address::Queues, bodies::LargeBodies, guests::Guests, licence::Licence,
-    rate::Turns, tally::Tally,
+    CrawlSettings, address::Queues, bodies::LargeBodies, budget::HostPages, guests::Guests,
+    licence::Licence, rate::Turns, rejections::Rejections, shapes::ParkedShapes, tally::Tally,
 };
 use crate::{
     canon::{HostKey, PageUrl},
     clock::Boottime,
     extract,
-    fetch::{Fetcher, HopLeave},
+    fetch::{Fetcher, HopLeave, TypeRules},
     frontier::{Frontier, FrontierError, ScopeRule, WorkerId},
     politeness::{Ceilings, Limits, Permit},
     robots::Robots,
-    scope::{Decision, Reason, Scope},
+    scope::{By, Decision, Place, Reason, Scope},
 };
 
 /// robots.txt files that are kept parsed: this many hosts, and this many bytes of rules in memory.
@@ -69,6 +69,12 @@ pub(super) struct Context {
     pub(super) room: Arc<Semaphore>,
     pub(super) bodies: LargeBodies,
     robots: Cache<HostKey, Arc<CachedRobots>, ByBytes>,
+    /// Links that were left out, by reason.
+    pub(super) rejections: Rejections,
+    /// Shapes of URLs that are left out.
+    pub(super) shapes: ParkedShapes,
+    /// What hosts have left of their budget of pages.
+    pub(super) host_pages: HostPages,
 }
 
 struct CachedRobots {
@@ -122,6 +128,9 @@ impl Context {
             parsers: Arc::new(Semaphore::new(cores)),
             room: Arc::new(Semaphore::new(super::commit::ROOM_KIB as usize)),
             bodies: LargeBodies::default(),
+            rejections: Rejections::default(),
+            shapes: ParkedShapes::default(),
+            host_pages: HostPages::default(),
             robots: Cache::with_weighter(ROBOTS_HOSTS, ROBOTS_BYTES, ByBytes),
         }
     }
@@ -241,6 +250,22 @@ impl Context {
         i32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]])
     }
 
+    /// Why a link is left out, with more of the reason; none if it is not. Counted.
+    pub(super) fn reject(&self, url: &PageUrl, place: Place) -> Option<(Reason, Option<String>)> {
+        let rejected = self
+            .rules
+            .reject(url, place)
+            .or_else(|| Some((Reason::Shape, Some(self.shapes.of(url)?))))
+            .or_else(|| {
+                let closed = self.host_pages.is_closed(url.host());
+                closed.then_some((Reason::HostPages, None))
+            });
+        if let Some((reason, _)) = &rejected {
+            self.rejections.count(*reason);
+        }
+        rejected
+    }
+
     /// There are new tasks: here and, soon, wherever somebody idles.
     pub(super) fn stir(&self) {
         self.fresh.notify_one();
@@ -304,7 +329,9 @@ impl ScopeRules {
     fn state(&self) -> String {
         let last = self.last.load(Ordering::Acquire);
         let scope = self.scope.read().unwrap_or_else(PoisonError::into_inner);
-        format!("{} {:?} {last}", scope.kind(), scope.limits())
+        let (kind, limits) = (scope.kind(), scope.limits());
+        let (rules, extra_hops) = (scope.rules(), scope.extra_hops());
+        format!("{kind} {limits:?} {rules:?} {extra_hops} {last}")
     }
 
     fn insert(&self, rules: &[ScopeRule]) {
@@ -325,17 +352,44 @@ impl ScopeRules {
         )
     }
 
-    /// Why a URL is not in scope; none if it is.
-    pub(super) fn reject(&self, url: &PageUrl, depth: u16) -> Option<Reason> {
-        match self
-            .scope
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .decide(url, depth)
-        {
-            Decision::Accept => None,
-            Decision::Reject(reason) => Some(reason),
+    /// Why a URL does not belong to the crawl, with the rule that says so; none if it does.
+    pub(super) fn reject(&self, url: &PageUrl, place: Place) -> Option<(Reason, Option<String>)> {
+        let scope = self.scope.read().unwrap_or_else(PoisonError::into_inner);
+        let judgement = scope.judge(url, place);
+        match (judgement.decision, judgement.by) {
+            (Decision::Accept, _) => None,
+            (Decision::Reject(Reason::Rule), By::Rule(rule)) => {
+                Some((Reason::Rule, Some(rule.to_string())))
+            }
+            (Decision::Reject(reason), _) => Some((reason, None)),
         }
+    }
+
+    /// Whether the rules, the operator's among them, take a page in: then its links may lead outside as far as any.
+    pub(super) fn is_inside(&self, url: &PageUrl, depth: u16) -> bool {
+        let scope = self.scope.read().unwrap_or_else(PoisonError::into_inner);
+        scope.is_inside(url, depth)
+    }
+
+    /// Links in a row that may lead outside.
+    pub(super) fn extra_hops(&self) -> u16 {
+        let scope = self.scope.read().unwrap_or_else(PoisonError::into_inner);
+        scope.extra_hops()
+    }
+
+    /// What the operator's rules say of the media types of a URL's answers.
+    pub(super) fn type_rules(self: &Arc<Self>, url: &PageUrl) -> TypeRules {
+        let (rules, url) = (Arc::clone(self), url.clone());
+        TypeRules::new(move |media_type| {
+            let scope = rules.scope.read().unwrap_or_else(PoisonError::into_inner);
+            scope.wants_type(&url, media_type)
+        })
+    }
+
+    /// Dates are judged by the year that it is.
+    pub(super) fn set_year(&self, year: u16) {
+        let mut scope = self.scope.write().unwrap_or_else(PoisonError::into_inner);
+        scope.set_year(year);
     }
 
     /// Whether the rules (not the trap limits) take a URL in.

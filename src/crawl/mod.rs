@@ -8,6 +8,9 @@
 //! | `robots` | robots.txt of a held host |
 //! | `commit` | batches of visits become rows, each batch by one statement |
 //! | `address` | the gate of addresses, where the crawl keeps a delay for each |
+//! | `budget` | how much is fetched, over all machines |
+//! | `rejections` | links that were left out, counted |
+//! | `shapes` | shapes of URLs whose pages bring nothing new |
 //! | `rate` | turns in the rate of the whole crawl |
 //! | `letting_go` | gives tasks back, releases hosts |
 //! | `licence` | the heartbeat, and until when this process may fetch |
@@ -19,6 +22,7 @@
 
 mod address;
 mod bodies;
+mod budget;
 mod commit;
 mod context;
 mod dispatch;
@@ -31,8 +35,10 @@ mod licence;
 mod proxies;
 mod rate;
 mod read;
+mod rejections;
 mod robots;
 mod settings;
+mod shapes;
 mod stock;
 mod supply;
 mod tally;
@@ -40,6 +46,7 @@ mod upkeep;
 mod visit;
 mod waking;
 
+pub use budget::Budget;
 pub use context::ScopeRules;
 pub use ending::{End, Stop, Until};
 pub use settings::CrawlSettings;
@@ -158,6 +165,8 @@ impl Crawl {
     /// Learns the rules of the scope, and takes back what the dead have left.
     async fn look_around(&self) -> Result<(), FrontierError> {
         self.cx.rules.refresh(&self.cx.frontier).await?;
+        self.cx.rules.set_year(crate::clock::year());
+        self.cx.shapes.refresh(&self.cx).await?;
         upkeep::recycle(&self.cx, &self.me).await
     }
 

@@ -7,9 +7,9 @@ use crate::{
     canon::{Canon, CanonError, HrefCache, PageUrl},
     exchange::Exchange,
     extract::{self, Extraction, Link, Wants},
-    frontier::{ClaimedTask, Outcome},
+    frontier::{ClaimedTask, Outcome, Step},
     pages::{PageRow, signals_json},
-    scope,
+    scope::{self, Place, Reason},
 };
 
 /// Bodies above this are parsed on the blocking pool: about half a millisecond of work.
@@ -168,6 +168,10 @@ async fn candidates(
     let depth = task.depth.saturating_add(1);
     let judged = parsed.links.iter().filter(|link| !link.rel.nofollow);
     let mut links = Links::default();
+    let place = Place {
+        depth,
+        outside: outside(cx, task, base).await.saturating_add(1),
+    };
     for link in judged {
         let is_asset = link.kind.is_asset();
         let hops = match is_asset {
@@ -186,14 +190,14 @@ async fn candidates(
             label: task.label.clone(),
             excluded,
         };
-        let rejected = match is_asset {
-            true => reject_asset(cx, &link.url),
-            false => cx.rules.reject(&link.url, depth),
+        let place = match is_asset {
+            true => TRANSCLUDED,
+            false => place,
         };
-        match rejected {
+        match cx.reject(&link.url, place) {
             None => links.push(cx, candidate(None)),
-            Some(reason) => {
-                if let Some(detail) = trapped(&link.url, reason) {
+            Some((reason, rule)) => {
+                if let Some(detail) = row_of(cx, &link.url, place, reason, rule) {
                     links.push_judged(candidate(Some((reason.as_str(), detail))));
                 }
             }
@@ -202,26 +206,76 @@ async fn candidates(
     links.judged(cx).await
 }
 
-/// What is against an asset of a page: neither where it lies, as long as its page is in the crawl, nor how deep. The pages that a crawl
-/// ends with are shown with their pictures, and many sites keep these on other hosts (Heritrix's rule for transclusions).
-fn reject_asset(cx: &Context, url: &PageUrl) -> Option<scope::Reason> {
-    cx.rules
-        .reject(url, 0)
-        .filter(|reason| *reason != scope::Reason::OutOfScope)
-}
+/// Where an asset of a page counts as lying: inside, as long as its page is in the crawl, and not deep. The pages that a crawl ends with are
+/// shown with their pictures, and many sites keep these on other hosts (Heritrix's rule for transclusions). The operator's rules hold.
+const TRANSCLUDED: Place = Place {
+    depth: 0,
+    outside: 0,
+};
 
 /// Longest URL of which a row tells that it was left out.
 const LONGEST_ROW: usize = 8_000;
 
-/// What the row of a link says that is left out as a trap; none where it is no affair of the crawl, or too long for a row.
-fn trapped(url: &PageUrl, reason: scope::Reason) -> Option<String> {
+/// What the row of a link says that is left out; none where it gets no row: those that look like traps have one, so that somebody may look why,
+/// others where the operator wants them.
+fn row_of(
+    cx: &Context,
+    url: &PageUrl,
+    place: Place,
+    reason: Reason,
+    rule: Option<String>,
+) -> Option<String> {
     let length = url.as_str().len();
-    match reason {
-        scope::Reason::OutOfScope | scope::Reason::TooDeep => None,
-        _ if length > LONGEST_ROW => None,
-        scope::Reason::TooLong => Some(format!("{length} characters")),
-        _ => Some("the path looks endless".to_owned()),
+    let wanted = match reason {
+        Reason::OutOfScope | Reason::Rule | Reason::TooDeep => cx.settings.keep_excluded,
+        // Only counted: rows are what the budget is about.
+        Reason::HostUrls | Reason::HostPages => false,
+        _ => true,
+    };
+    if !wanted || length > LONGEST_ROW {
+        return None;
     }
+    Some(match (reason, rule) {
+        (_, Some(rule)) => rule,
+        (Reason::OutOfScope, None) => "no rule takes it in".to_owned(),
+        (Reason::TooDeep, None) => format!("{} links from a seed", place.depth),
+        (Reason::TooLong, None) => format!("{length} characters"),
+        (Reason::TooManyParameters | Reason::RepeatedParameter | Reason::NestedEscapes, None) => {
+            "the query looks as if it grew without end".to_owned()
+        }
+        (Reason::FarDate, None) => "a calendar that goes on and on".to_owned(),
+        (_, None) => "the path looks endless".to_owned(),
+    })
+}
+
+/// Links in a row that led outside the scope to this page; 0 if it lies inside. Redirects are no links. Where none may lead outside, nobody asks.
+async fn outside(cx: &Context, task: &ClaimedTask, page: &PageUrl) -> u16 {
+    let most = cx.rules.extra_hops();
+    if most == 0 || task.is_seed || cx.rules.is_inside(page, task.depth) {
+        return 0;
+    }
+    if most == 1 {
+        return 1;
+    }
+    match cx.frontier.way(task.id, LONGEST_WAY).await {
+        Ok(way) => hops_outside(&way, |url, depth| cx.rules.is_inside(url, depth)),
+        Err(error) => {
+            tracing::warn!(task.id = task.id.0, %error, "it is not known how far outside a page lies; none of its links outside is taken");
+            most
+        }
+    }
+}
+
+/// Tasks that are looked back on to know how far outside a page lies: as many hops as may be allowed, with some redirects.
+const LONGEST_WAY: u16 = 64;
+
+/// Counts the links at the end of a way that led outside.
+fn hops_outside(way: &[Step], is_inside: impl Fn(&PageUrl, u16) -> bool) -> u16 {
+    let outside = way.iter().take_while(|step| {
+        !step.is_seed && PageUrl::parse(&step.url).is_ok_and(|url| !is_inside(&url, step.depth))
+    });
+    let links = outside.filter(|step| step.hops == 0).count();
+    u16::try_from(links).unwrap_or(u16::MAX).max(1)
 }
 
 /// A page outside the scope as it is known here was put there by another process, whose rules are to be learnt before its links are
@@ -273,15 +327,19 @@ async fn redirect(cx: &Context, task: &ClaimedTask, url: &PageUrl, exchange: &Ex
     learn_scope(cx, url).await;
     let widens =
         (task.depth == 0 && scope::widens(url, &target)).then(|| cx.rules.rule_for(&target));
-    // What lies outside the scope is there as an asset, and so is what it redirects to.
-    let rejected = match cx.settings.wants.assets && !cx.rules.contains(url) {
-        true => reject_asset(cx, &target),
-        false => cx.rules.reject(&target, task.depth),
+    let place = match cx.settings.wants.assets && !cx.rules.contains(url) {
+        // What lies outside the scope is there as an asset, and so is what it redirects to.
+        true => TRANSCLUDED,
+        false => Place {
+            depth: task.depth,
+            // Not a link further outside, but outside.
+            outside: outside(cx, task, url).await.max(1),
+        },
     };
-    if let Some(reason) = rejected
-        && !(widens.is_some() && reason == scope::Reason::OutOfScope)
+    if let Some((reason, _)) = cx.reject(&target, place)
+        && !(widens.is_some() && reason == Reason::OutOfScope)
     {
-        return not_followed(page, redirect_reason(reason));
+        return not_followed(page, reason.of_redirect());
     }
     let mut links = Links::default();
     let target = Candidate {
@@ -304,12 +362,43 @@ async fn redirect(cx: &Context, task: &ClaimedTask, url: &PageUrl, exchange: &Ex
     }
 }
 
-fn redirect_reason(reason: scope::Reason) -> &'static str {
-    match reason {
-        scope::Reason::OutOfScope => "redirect_out_of_scope",
-        scope::Reason::TooDeep => "redirect_depth",
-        scope::Reason::TooLong => "redirect_url_length",
-        scope::Reason::TooManySegments => "redirect_segments",
-        scope::Reason::RepeatedSegment => "redirect_repeated_segment",
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(url: &str, hops: u16, is_seed: bool) -> Step {
+        Step {
+            url: url.to_owned(),
+            depth: 1,
+            hops,
+            is_seed,
+        }
+    }
+
+    #[test]
+    fn only_the_links_since_the_last_page_inside_lead_outside() {
+        let inside = |url: &PageUrl, _| url.host().host() == "in.test";
+        let count = |way: &[Step]| hops_outside(way, inside);
+        let seed = step("http://in.test/", 0, true);
+        let (a, b) = (
+            step("http://a.test/", 0, false),
+            step("http://b.test/", 0, false),
+        );
+        let redirected = step("https://a.test/", 1, false);
+        assert_eq!(count(&[a.clone(), seed.clone()]), 1);
+        assert_eq!(count(&[b.clone(), a.clone(), seed.clone()]), 2);
+        // A redirect is no link, also where it is what leads outside.
+        assert_eq!(count(&[redirected.clone(), a.clone(), seed.clone()]), 1);
+        assert_eq!(count(&[redirected, seed.clone()]), 1);
+        let back = step("http://in.test/back", 0, false);
+        assert_eq!(count(&[a.clone(), back, b, a, seed]), 1);
+        // A seed is where it was wanted.
+        assert_eq!(
+            count(&[
+                step("http://c.test/", 0, false),
+                step("http://d.test/", 0, true)
+            ]),
+            1
+        );
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::Until;
-use crate::{extract::Wants, schedule::RetrySettings};
+use super::{Budget, Until};
+use crate::{extract::Wants, schedule::RetrySettings, scope::shape::ShapeLimits};
 
 /// How one process crawls. What all machines must agree on and the statements need is in
 /// [`crate::frontier::FrontierSettings`].
@@ -27,6 +27,12 @@ pub struct CrawlSettings {
     pub max_duration: Option<Duration>,
     /// Redirects in a row, each a task of its own, that are followed. Default 10.
     pub max_hops: u16,
+    /// How much is fetched, over all machines. Default: no limit.
+    pub budget: Budget,
+    /// When a shape of URLs counts as a trap.
+    pub shapes: ShapeLimits,
+    /// Whether each link that the scope leaves out becomes a row, and not only those that look like traps. Default no.
+    pub keep_excluded: bool,
     /// Whether decoded bodies are kept in table `bodies`. Default no.
     pub keep_bodies: bool,
     /// Which links of a page are read.
@@ -57,6 +63,9 @@ impl Default for CrawlSettings {
             max_pages: None,
             max_duration: None,
             max_hops: 10,
+            budget: Budget::default(),
+            shapes: ShapeLimits::default(),
+            keep_excluded: false,
             keep_bodies: false,
             wants: Wants::default(),
             robots_token: "pgcrawl".to_owned(),

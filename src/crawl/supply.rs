@@ -6,6 +6,7 @@ use url::Url;
 
 use super::{
     Until,
+    budget::Leave,
     context::Context,
     stock::{Arrival, Rules, Stocked},
 };
@@ -25,6 +26,20 @@ pub(super) struct Supply {
     pub(super) next_ready: Option<Duration>,
     /// Nothing is left to do anywhere. Looked at only where `idle`.
     pub(super) finished: bool,
+    /// A budget of the crawl is used up, this one: nothing was claimed.
+    pub(super) used_up: Option<String>,
+}
+
+impl Supply {
+    fn nothing(worker: WorkerId) -> Supply {
+        Supply {
+            worker,
+            arrivals: Vec::new(),
+            next_ready: None,
+            finished: false,
+            used_up: None,
+        }
+    }
 }
 
 /// Claims, parks hosts that were empty, and reads the robots.txt of hosts that are new here. `idle`: nothing is in stock or under way, so an
@@ -37,13 +52,18 @@ pub(super) async fn claim(
     let worker = cx.licence.worker();
     if !cx.licensed() {
         // The heartbeat does not get through: claim nothing that could not be fetched.
-        return Ok(Supply {
-            worker,
-            arrivals: Vec::new(),
-            next_ready: None,
-            finished: false,
-        });
+        return Ok(Supply::nothing(worker));
     }
+    let appetite = match cx.budget_leave(appetite).await? {
+        Leave::Tasks(tasks) => Appetite { tasks, ..appetite },
+        Leave::Wait => return Ok(Supply::nothing(worker)),
+        Leave::UsedUp(which) => {
+            return Ok(Supply {
+                used_up: Some(which),
+                ..Supply::nothing(worker)
+            });
+        }
+    };
     let claim = cx.frontier.claim(worker, appetite).await?;
     cx.tally.claimed(claim.took);
     cx.frontier.park(&claim.empty).await?;
@@ -59,10 +79,9 @@ pub(super) async fn claim(
             && cx.uncommitted() == 0
             && cx.frontier.finished().await?;
         return Ok(Supply {
-            worker,
-            arrivals: Vec::new(),
             next_ready,
             finished,
+            ..Supply::nothing(worker)
         });
     }
     let deadline = claim.sent + cx.frontier.settings().lease;
@@ -74,6 +93,7 @@ pub(super) async fn claim(
             Err(error) => tracing::error!(host = %host.authority, %error, "not a host"),
         }
     }
+    cx.count_host_pages(&keyed).await?;
     let mut known = known_rules(cx, &keyed).await?;
     let mut validators = validators(cx, &keyed).await?;
     let arrivals = keyed
@@ -98,10 +118,8 @@ pub(super) async fn claim(
         })
         .collect();
     Ok(Supply {
-        worker,
         arrivals,
-        next_ready: None,
-        finished: false,
+        ..Supply::nothing(worker)
     })
 }
 

@@ -8,8 +8,13 @@ use std::{
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{context::Context, dispatch::Event, identity, proxies::Told};
-use crate::frontier::{FrontierError, Identity};
+use super::{
+    budget, context::Context, dispatch::Event, identity, proxies::Told, rejections, shapes,
+};
+use crate::{
+    clock,
+    frontier::{FrontierError, Identity},
+};
 
 /// How often due retries are looked for: an index probe.
 const PROMOTE_EVERY: Duration = Duration::from_secs(1);
@@ -28,6 +33,8 @@ pub(super) async fn run(
     let (mut fold_at, mut recycle_at) = (next, next);
     let mut paused = false;
     let mut told = Told::default();
+    let mut rejections = rejections::Told::default();
+    let mut shapes_version = None;
     while !stop.is_cancelled() {
         let now = Instant::now();
         if now >= recycle_at {
@@ -44,8 +51,15 @@ pub(super) async fn run(
                 .report(cx.licence.worker(), cx.tally.report())
                 .await?;
             told.tell(&cx).await?;
+            rejections.tell(&cx).await?;
             cx.rules.refresh(&cx.frontier).await?;
-            paused = look(&cx, &events, paused).await?;
+            cx.rules.set_year(clock::year());
+            paused = look(&cx, &events, paused, &mut shapes_version).await?;
+            if let Some(which) = cx.budget_used_up().await? {
+                let _ = events.send(Event::UsedUp(which));
+            }
+            budget::close_hosts(&cx).await?;
+            shapes::fold(&cx).await?;
             fold_at = now + FOLD_EVERY;
         }
         next += PROMOTE_EVERY.min(cx.settings.recycle_every);
@@ -56,7 +70,9 @@ pub(super) async fn run(
         }
     }
     cx.frontier.fold_counts().await?;
+    budget::close_hosts(&cx).await?;
     told.tell(&cx).await?;
+    rejections.tell(&cx).await?;
     cx.frontier
         .report(cx.licence.worker(), cx.tally.report())
         .await
@@ -68,6 +84,7 @@ async fn look(
     cx: &Context,
     events: &mpsc::UnboundedSender<Event>,
     was_paused: bool,
+    shapes_version: &mut Option<i32>,
 ) -> Result<bool, FrontierError> {
     let Some(standing) = cx.frontier.standing().await? else {
         return Ok(false);
@@ -76,6 +93,9 @@ async fn look(
     if standing.version != cx.frontier.settings().version {
         // A dispatcher that is gone needs no news.
         let _ = events.send(Event::Resettled);
+    }
+    if shapes_version.replace(standing.shapes_version) != Some(standing.shapes_version) {
+        cx.shapes.refresh(cx).await?;
     }
     match (was_paused, standing.paused) {
         (false, true) => {

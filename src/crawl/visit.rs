@@ -24,6 +24,7 @@ use crate::{
     pages::PageRow,
     robots::{Robots, Verdict},
     schedule::retry::{self, Trouble},
+    scope::Reason,
 };
 
 /// A task to visit.
@@ -127,6 +128,7 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
         task,
         validators,
         worker,
+        host,
         delay,
         deadline,
         robots,
@@ -166,6 +168,9 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
             },
         );
     }
+    if let Some(excluded) = left_out(cx, &task, host, &url) {
+        return not_asked(task, excluded);
+    }
     // An attempt would only fail: the task goes back, and its host waits for the first proxy to come back.
     if let Some(wait) = cx.fetcher.proxies_rest(url.as_url()) {
         return Ended::Busy(wait);
@@ -201,6 +206,7 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
             true => extract::is_wanted_or_asset,
             false => extract::is_wanted,
         },
+        type_rules: cx.rules.type_rules(&url),
         pause: delay.max(cx.settings.ip_delay),
         validators,
         address: leave.address(),
@@ -223,7 +229,7 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
     if let Err(error) = leave.end(cx, ended_at).await {
         return Ended::Trouble(error);
     }
-    let host = url.host().clone();
+    let key = url.host().clone();
     let ended = match answer {
         Ok(exchange) => {
             let usage = judging::usage(cx, &robots, url.as_url()).await;
@@ -238,13 +244,24 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
         }
     };
     if let Ended::Visited(_, news, Some(fetched)) = &ended {
-        cx.tally.fetched(
-            &host,
-            !matches!(news, HostNews::Failed { .. }),
-            fetched.took,
-        );
+        cx.tally
+            .fetched(&key, !matches!(news, HostNews::Failed { .. }), fetched.took);
     }
     ended
+}
+
+/// Why a task is not visited any more: since it was found its shape was parked, or its host's budget of pages used up. A seed has no shape.
+fn left_out(cx: &Context, task: &ClaimedTask, host: HostId, url: &PageUrl) -> Option<Outcome> {
+    let excluded = |reason: Reason, detail| Outcome::Excluded {
+        reason: reason.as_str().to_owned(),
+        detail: Some(detail),
+    };
+    if let Some(shape) = cx.shapes.of(url).filter(|_| !task.is_seed) {
+        return Some(excluded(Reason::Shape, shape));
+    }
+    let most = cx.settings.budget.pages_per_host?;
+    let is_left = cx.host_pages.take(host, url.host());
+    (!is_left).then(|| excluded(Reason::HostPages, format!("budget.pages_per_host = {most}")))
 }
 
 fn fetched(began: Boottime, ended: Boottime) -> Fetched {

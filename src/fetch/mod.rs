@@ -62,5 +62,5 @@ pub use proxy::{Blame, ProxyChoice, ProxyEnvironment, ProxyReport, ProxyState, R
 pub use resolve::HostAddresses;
 pub use retry_after::retry_after;
 pub use robots::{RobotsFetch, RobotsHop, RobotsHops};
-pub use settings::{BodyRoom, FetchOptions, FetchSettings, HopLeave, MayHop, Resolver};
+pub use settings::{BodyRoom, FetchOptions, FetchSettings, HopLeave, MayHop, Resolver, TypeRules};
 pub use tls::TlsFailure;

@@ -11,7 +11,7 @@ use url::Url;
 use super::body::Deadline;
 use super::client::{Answer, Request, Way};
 use super::cookies::VisitCookies;
-use super::settings::{BodyRoom, FetchOptions};
+use super::settings::{BodyRoom, FetchOptions, TypeRules};
 use super::watch::Whose;
 use super::{FetchError, Fetcher, retry_after};
 use crate::canon::HostKey;
@@ -192,6 +192,7 @@ impl RobotsHops {
             url: &self.found.final_url,
             condition: HeaderMap::new(),
             wanted: |_| true,
+            type_rules: &TypeRules::default(),
             cap: MOST_BYTES,
             room: &BodyRoom::default(),
             address,

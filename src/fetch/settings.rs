@@ -218,6 +218,8 @@ pub struct FetchOptions {
     /// Whether a body of this media type (`text/html`: lower-case, without parameters) is worth
     /// reading. Default: each is.
     pub wanted: fn(Option<&str>) -> bool,
+    /// What the operator's rules say of a media type; where they say something, `wanted` is not asked. Default nothing.
+    pub type_rules: TypeRules,
     /// The host's delay, kept before each hop, from the end of the answer before; a hop that it
     /// leaves no time for is a `total_timeout`. It counts against `budget`. Default zero.
     pub pause: Duration,
@@ -241,6 +243,7 @@ impl Default for FetchOptions {
         FetchOptions {
             budget: FetchSettings::default().total_timeout,
             wanted: |_| true,
+            type_rules: TypeRules::default(),
             pause: Duration::ZERO,
             validators: None,
             address: None,
@@ -249,6 +252,31 @@ impl Default for FetchOptions {
             may_hop: MayHop::default(),
             room: BodyRoom::default(),
         }
+    }
+}
+
+/// Says whether an operator wants bodies of a media type.
+#[derive(Clone, Default)]
+pub struct TypeRules(Option<Arc<TypeJudge>>);
+
+type TypeJudge = dyn Fn(&str) -> Option<bool> + Send + Sync;
+
+impl TypeRules {
+    /// Rules that are asked of a media type, in lower case and without parameters.
+    pub fn new(rules: impl Fn(&str) -> Option<bool> + Send + Sync + 'static) -> TypeRules {
+        TypeRules(Some(Arc::new(rules)))
+    }
+
+    /// What they say; none where there are none, or no type is named.
+    pub(super) fn of(&self, media_type: Option<&str>) -> Option<bool> {
+        self.0.as_ref()?(media_type?)
+    }
+}
+
+impl fmt::Debug for TypeRules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = if self.0.is_some() { "some" } else { "none" };
+        write!(f, "TypeRules({name})")
     }
 }
 

@@ -33,6 +33,8 @@ pub struct Standing {
     pub paused: bool,
     /// Processes in it.
     pub workers: usize,
+    /// Counts changes of which shapes are parked.
+    pub shapes_version: i32,
 }
 
 impl Frontier {
@@ -129,6 +131,7 @@ impl Frontier {
             version: row.settings_version,
             paused: row.paused,
             workers: usize::try_from(row.workers).unwrap_or_default(),
+            shapes_version: row.shapes_version,
         }))
     }
 }

@@ -45,6 +45,8 @@ pub struct ClaimedHost {
     pub hold: Option<i32>,
     /// robots.txt must be fetched before a page.
     pub robots_due: bool,
+    /// Tasks ever claimed of it, these included.
+    pub claimed: u64,
     /// It was given up, with this reason: its tasks are to be failed without a fetch.
     pub given_up: Option<String>,
     /// It has host-level failures in a row on record, which an answer ends.
@@ -174,6 +176,7 @@ impl Frontier {
                     delay: Duration::from_millis(u64::from(row.delay.unsigned_abs())),
                     hold: row.hold.then_some(row.hold_version),
                     robots_due: row.robots_due,
+                    claimed: row.claimed.max(0).unsigned_abs(),
                     given_up: row.given_up,
                     ailing: row.ailing,
                     tasks: Vec::new(),

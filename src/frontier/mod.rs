@@ -53,6 +53,7 @@
 mod address;
 mod agreement;
 mod bound;
+mod budget;
 mod claim;
 mod ending;
 mod enqueue;
@@ -68,6 +69,7 @@ mod refresh;
 mod robots;
 mod rules;
 mod settings;
+mod shapes;
 mod stray;
 mod tries;
 mod validators;
@@ -75,6 +77,7 @@ mod worker;
 
 pub use address::{AddressHold, AddressLeave};
 pub use agreement::{Agreement, Standing};
+pub use budget::Spent;
 pub use claim::{Appetite, Claim, ClaimedHost, ClaimedTask};
 pub use ending::Ending;
 pub use enqueue::Seed;
@@ -85,8 +88,9 @@ pub use nudge::{Ear, Ears};
 pub use proxies::ProxyRow;
 pub use rate::Stretch;
 pub use robots::{RobotsRow, StoredRobots};
-pub use rules::ScopeRule;
+pub use rules::{ScopeRule, Step};
 pub use settings::FrontierSettings;
+pub use shapes::{Fold, ShapeNews, ShapePage, StoredShape};
 pub use validators::StoredValidators;
 pub use worker::{Identity, Neighbour, Report};
 

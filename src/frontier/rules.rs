@@ -1,7 +1,7 @@
 //! What belongs to the crawl: the rules that its seeds made.
 
 use super::{
-    Frontier, Result,
+    Frontier, Result, TaskId, WorkerId,
     tries::{once, run},
 };
 
@@ -16,7 +16,66 @@ pub struct ScopeRule {
     pub host: String,
 }
 
+/// A task on the way from a seed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What is fetched for it.
+    pub url: String,
+    /// Links from a seed.
+    pub depth: u16,
+    /// Redirects in a row that led to it.
+    pub hops: u16,
+    /// It came from a seed and not from a page.
+    pub is_seed: bool,
+}
+
 impl Frontier {
+    /// A task, the one on whose page it was found first, and so on, so many of them at most.
+    pub async fn way(&self, task: TaskId, most: u16) -> Result<Vec<Step>> {
+        let most = i32::from(most);
+        let rows = run!(self, "way", async |db| {
+            sqlx::query_file!("src/frontier/sql/way.sql", task.0, most)
+                .fetch_all(db)
+                .await
+        })?;
+        let steps = rows.into_iter().map(|row| Step {
+            url: row.url,
+            depth: row.depth.unsigned_abs(),
+            hops: row.hops.unsigned_abs(),
+            is_seed: row.is_seed,
+        });
+        Ok(steps.collect())
+    }
+
+    /// Says how many links a worker left out, in all since it joined, by reason.
+    pub async fn report_rejections(
+        &self,
+        worker: WorkerId,
+        totals: &[(&'static str, u64)],
+    ) -> Result {
+        let (reasons, links): (Vec<String>, Vec<i64>) = totals
+            .iter()
+            .map(|(reason, links)| {
+                (
+                    (*reason).to_owned(),
+                    i64::try_from(*links).unwrap_or(i64::MAX),
+                )
+            })
+            .unzip();
+        let (reasons, links) = (&reasons, &links);
+        run!(self, "report_rejections", async |db| {
+            sqlx::query_file!(
+                "src/frontier/sql/report_rejections.sql",
+                worker.0,
+                reasons,
+                links
+            )
+            .execute(db)
+            .await
+            .map(|_| ())
+        })
+    }
+
     /// Adds rules (rule, host name) where they are not there yet. `source` is `seed` or `redirect`. False: the crawl's settings have changed,
     /// and rules of another scope may be wanted.
     pub async fn add_rules(&self, rules: &[(String, String)], source: &str) -> Result<bool> {

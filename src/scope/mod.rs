@@ -1,10 +1,20 @@
 //! Which URLs belong to the crawl.
 //!
-//! A [`Scope`] is a set of rules of one kind, one a seed at most, and limits against endless URL spaces. Rules are
-//! texts in a table, shared by all machines; in memory a rule is 128 bits of a hash under a key of this process, so
-//! that a million seeds cost some 36 MB, whatever their kind.
+//! A [`Scope`] is asked in this order:
+//!
+//! 1. Do the seeds' own rules cover the URL? They are texts in a table, shared by all machines; in memory a rule is 128
+//!    bits of a hash under a key of this process, so that a million seeds cost some 36 MB, whatever their kind.
+//! 2. The operator's [`Rule`]s, in order: the last one that has an opinion decides instead.
+//! 3. Where no rule took it in: is it so few hops outside that it may be fetched all the same (`scope.extra_hops`)?
+//! 4. The limits against endless URL spaces, [`TrapLimits`].
+//!
+//! [`shape`] judges what pages of one URL shape brought.
 
+mod growth;
+mod opinion;
+mod pattern;
 mod rule;
+pub mod shape;
 #[cfg(test)]
 mod tests;
 mod trap;
@@ -12,11 +22,14 @@ mod trap;
 use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::canon::PageUrl;
 
+pub use opinion::{MOST_RULES, Rule, RuleError};
+pub use pattern::HostPattern;
 pub use trap::TrapLimits;
 
 /// How far a crawl goes from its seeds.
@@ -89,11 +102,13 @@ pub enum Decision {
     Reject(Reason),
 }
 
-/// Why a URL does not become a task.
+/// Why a URL does not become a task, or a task is not visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// No rule covers it.
+    /// No seed's rule covers it.
     OutOfScope,
+    /// A rule of the operator's leaves it out.
+    Rule,
     /// It is more hops away from its seed than [`TrapLimits::max_depth`].
     TooDeep,
     /// It is longer than [`TrapLimits::max_url_length`].
@@ -102,19 +117,121 @@ pub enum Reason {
     TooManySegments,
     /// A segment stands in its path more often than [`TrapLimits::max_repeats`] times.
     RepeatedSegment,
+    /// Its query has more parameters than [`TrapLimits::max_parameters`].
+    TooManyParameters,
+    /// A parameter stands in its query with the same value more often than [`TrapLimits::max_repeats`] times.
+    RepeatedParameter,
+    /// Its escapes are escaped more often than [`TrapLimits::max_nesting`] times.
+    NestedEscapes,
+    /// A date in it lies more years ahead than [`TrapLimits::max_years_ahead`].
+    FarDate,
+    /// Pages of its shape bring no new content, see [`shape`].
+    Shape,
+    /// As many URLs of its host are known as its budget allows.
+    HostUrls,
+    /// As many pages of its host were visited as its budget allows.
+    HostPages,
 }
 
 impl Reason {
+    /// All of them, in the order in which they were declared.
+    pub const ALL: [Reason; 13] = [
+        Reason::OutOfScope,
+        Reason::Rule,
+        Reason::TooDeep,
+        Reason::TooLong,
+        Reason::TooManySegments,
+        Reason::RepeatedSegment,
+        Reason::TooManyParameters,
+        Reason::RepeatedParameter,
+        Reason::NestedEscapes,
+        Reason::FarDate,
+        Reason::Shape,
+        Reason::HostUrls,
+        Reason::HostPages,
+    ];
+
     /// The word for it in tables.
     pub fn as_str(self) -> &'static str {
         match self {
             Reason::OutOfScope => "out_of_scope",
+            Reason::Rule => "scope_rule",
             Reason::TooDeep => "depth",
             Reason::TooLong => "url_length",
             Reason::TooManySegments => "segments",
             Reason::RepeatedSegment => "repeated_segment",
+            Reason::TooManyParameters => "parameters",
+            Reason::RepeatedParameter => "repeated_parameter",
+            Reason::NestedEscapes => "nested_escapes",
+            Reason::FarDate => "far_date",
+            Reason::Shape => "trap_shape",
+            Reason::HostUrls => "host_urls",
+            Reason::HostPages => "host_pages",
         }
     }
+
+    /// The word for it where a redirect was not followed because of it.
+    pub fn of_redirect(self) -> &'static str {
+        match self {
+            Reason::OutOfScope => "redirect_out_of_scope",
+            Reason::Rule => "redirect_scope_rule",
+            Reason::TooDeep => "redirect_depth",
+            Reason::TooLong => "redirect_url_length",
+            Reason::TooManySegments => "redirect_segments",
+            Reason::RepeatedSegment => "redirect_repeated_segment",
+            Reason::TooManyParameters => "redirect_parameters",
+            Reason::RepeatedParameter => "redirect_repeated_parameter",
+            Reason::NestedEscapes => "redirect_nested_escapes",
+            Reason::FarDate => "redirect_far_date",
+            Reason::Shape => "redirect_trap_shape",
+            Reason::HostUrls => "redirect_host_urls",
+            Reason::HostPages => "redirect_host_pages",
+        }
+    }
+
+    /// Whether rules and limits alone say so: under others the answer may be another.
+    pub fn is_of_rules(self) -> bool {
+        !matches!(self, Reason::Shape | Reason::HostUrls | Reason::HostPages)
+    }
+}
+
+/// Where a URL was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Links from a seed, the one to it counted.
+    pub depth: u16,
+    /// Links in a row that led outside the scope, the one to it counted, if it is outside itself.
+    pub outside: u16,
+}
+
+impl Place {
+    /// A URL so many links from a seed, of which no more is known: no hops outside are allowed to it.
+    pub fn at_depth(depth: u16) -> Place {
+        Place {
+            depth,
+            outside: u16::MAX,
+        }
+    }
+}
+
+/// A decision, and what decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Judgement<'a> {
+    /// What becomes of the URL.
+    pub decision: Decision,
+    /// What decided whether it belongs to the crawl; the limits come after.
+    pub by: By<'a>,
+}
+
+/// What decided whether a URL belongs to the crawl.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By<'a> {
+    /// The rules of the seeds.
+    Seeds,
+    /// A rule of the operator's.
+    Rule(&'a Rule),
+    /// The hops outside that are allowed; this is which one it is.
+    ExtraHop(u16),
 }
 
 impl fmt::Display for Reason {
@@ -132,6 +249,9 @@ pub struct Scope {
     rules: HashSet<u128>,
     /// Kinds that some rule has; to ask of others is idle.
     kinds: [bool; ScopeKind::ALL.len()],
+    opinions: Arc<[Rule]>,
+    extra_hops: u16,
+    year: Option<u16>,
 }
 
 impl Scope {
@@ -143,7 +263,27 @@ impl Scope {
             hasher: rule::RuleHasher::default(),
             rules: HashSet::new(),
             kinds: [false; ScopeKind::ALL.len()],
+            opinions: Arc::new([]),
+            extra_hops: 0,
+            year: None,
         }
+    }
+
+    /// The same with the operator's rules, in their order.
+    pub fn with_rules(mut self, rules: &[Rule]) -> Scope {
+        self.opinions = rules.into();
+        self
+    }
+
+    /// The same, where so many links in a row may lead outside; 0 by default.
+    pub fn with_extra_hops(mut self, hops: u16) -> Scope {
+        self.extra_hops = hops;
+        self
+    }
+
+    /// Tells it what year it is; until then no date lies too far ahead.
+    pub fn set_year(&mut self, year: u16) {
+        self.year = Some(year);
     }
 
     /// The rule that a seed adds, as text for the table of rules.
@@ -184,16 +324,58 @@ impl Scope {
 
     /// Judges a URL found so many hops from its seed (seeds are at depth 0): the rules first, then the limits.
     pub fn decide(&self, url: &PageUrl, depth: u16) -> Decision {
-        if !self.contains(url) {
-            return Decision::Reject(Reason::OutOfScope);
+        self.judge(url, Place::at_depth(depth)).decision
+    }
+
+    /// Judges a URL, and says what decided.
+    pub fn judge(&self, url: &PageUrl, place: Place) -> Judgement<'_> {
+        let opinion = self.opinion(url, place.depth);
+        let (inside, by) = match opinion {
+            Some((rule, takes)) => (takes, By::Rule(rule)),
+            None if self.contains(url) => (true, By::Seeds),
+            None if place.outside <= self.extra_hops => (true, By::ExtraHop(place.outside)),
+            None => (false, By::Seeds),
+        };
+        let decision = match (inside, opinion) {
+            (true, _) => match self.limits.exceeded_by(url, place.depth, self.year) {
+                Some(reason) => Decision::Reject(reason),
+                None => Decision::Accept,
+            },
+            (false, Some(_)) => Decision::Reject(Reason::Rule),
+            (false, None) => Decision::Reject(Reason::OutOfScope),
+        };
+        Judgement { decision, by }
+    }
+
+    /// The last of the operator's rules that has an opinion of the URL. A URL that is too long is none of their business: regexes would take
+    /// their time with it.
+    fn opinion(&self, url: &PageUrl, depth: u16) -> Option<(&Rule, bool)> {
+        if url.as_str().len() > self.limits.max_url_length {
+            return None;
         }
-        match self.limits.exceeded_by(url, depth) {
-            Some(reason) => Decision::Reject(reason),
-            None => Decision::Accept,
+        let rules = self.opinions.iter().rev();
+        rules
+            .filter_map(|rule| Some((rule, rule.opinion(url, depth)?)))
+            .next()
+    }
+
+    /// Whether the operator's rules want an answer of this media type read (true) or not (false); none: they do not say.
+    pub fn wants_type(&self, url: &PageUrl, media_type: &str) -> Option<bool> {
+        let rules = self.opinions.iter().rev();
+        rules
+            .filter_map(|rule| rule.opinion_of_type(url, media_type))
+            .next()
+    }
+
+    /// Whether it lies inside: by the seeds' rules or the operator's, whatever the limits say.
+    pub fn is_inside(&self, url: &PageUrl, depth: u16) -> bool {
+        match self.opinion(url, depth) {
+            Some((_, takes)) => takes,
+            None => self.contains(url),
         }
     }
 
-    /// Whether a rule covers the URL, whatever the limits say.
+    /// Whether a seed's rule covers the URL, whatever the operator's rules and the limits say.
     pub fn contains(&self, url: &PageUrl) -> bool {
         self.kind == ScopeKind::Any
             || ScopeKind::ALL.into_iter().any(|kind| {
@@ -212,6 +394,16 @@ impl Scope {
     /// What its rules speak of.
     pub fn kind(&self) -> ScopeKind {
         self.kind
+    }
+
+    /// The operator's rules.
+    pub fn rules(&self) -> &[Rule] {
+        &self.opinions
+    }
+
+    /// Links in a row that may lead outside.
+    pub fn extra_hops(&self) -> u16 {
+        self.extra_hops
     }
 }
 

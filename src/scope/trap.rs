@@ -1,10 +1,11 @@
 //! Limits against endless URL spaces: calendars, links that stack up, session ids in the path.
 
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 use crate::canon::PageUrl;
 
-use super::Reason;
+use super::{Reason, growth};
 
 /// Beyond these a URL is taken for a trap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,7 +17,13 @@ pub struct TrapLimits {
     pub max_url_length: usize,
     /// Segments of the path, empty ones not counted; 20, as Heritrix has it.
     pub max_segments: usize,
-    /// How often one segment may stand in a path; 3, as BUbiNG and StormCrawler have it. The usual trap is a relative
+    /// Parameters of the query; 30: a search form with all its filters has fewer, a query that grows does not stop there.
+    pub max_parameters: usize,
+    /// How deep escapes may be escaped again, `%2525` twice; 3.
+    pub max_nesting: usize,
+    /// How many years ahead a date in a URL may lie; 5: events are announced for some years, calendars go on for ever.
+    pub max_years_ahead: u16,
+    /// How often one segment may stand in a path, and one parameter with the same value in a query; 3, as BUbiNG and StormCrawler have it. The usual trap is a relative
     /// link that stacks up: `/a/b/a/b/a/b/`.
     pub max_repeats: usize,
 }
@@ -27,14 +34,22 @@ impl Default for TrapLimits {
             max_depth: 20,
             max_url_length: 2048,
             max_segments: 20,
+            max_parameters: 30,
+            max_nesting: 3,
+            max_years_ahead: 5,
             max_repeats: 3,
         }
     }
 }
 
 impl TrapLimits {
-    /// The first limit that the URL exceeds.
-    pub(super) fn exceeded_by(&self, url: &PageUrl, depth: u16) -> Option<Reason> {
+    /// The first limit that the URL exceeds. Without a year it is nobody's calendar.
+    pub(super) fn exceeded_by(
+        &self,
+        url: &PageUrl,
+        depth: u16,
+        year: Option<u16>,
+    ) -> Option<Reason> {
         if depth > self.max_depth {
             return Some(Reason::TooDeep);
         }
@@ -61,6 +76,26 @@ impl TrapLimits {
                 return Some(Reason::RepeatedSegment);
             }
         }
-        None
+        self.grown(url.as_url())
+            .or_else(|| self.far_ahead(url.as_url(), year))
+    }
+
+    fn grown(&self, url: &Url) -> Option<Reason> {
+        if growth::nesting(url) > self.max_nesting {
+            return Some(Reason::NestedEscapes);
+        }
+        let parameters = growth::parameters(url);
+        if parameters > self.max_parameters {
+            return Some(Reason::TooManyParameters);
+        }
+        (parameters > self.max_repeats && growth::repeated_parameter(url) > self.max_repeats)
+            .then_some(Reason::RepeatedParameter)
+    }
+
+    fn far_ahead(&self, url: &Url, year: Option<u16>) -> Option<Reason> {
+        let last = year?.saturating_add(self.max_years_ahead);
+        growth::latest_year(url)
+            .is_some_and(|year| year > last)
+            .then_some(Reason::FarDate)
     }
 }

@@ -17,7 +17,6 @@ use crate::crawl::{Crawl, End, Hands, ScopeRules, Stop, Summary, Tally, Until};
 use crate::db::{self, Route, Session};
 use crate::fetch::{Fetcher, PrivateGuard};
 use crate::frontier::{Ears, Frontier, FrontierError, FrontierSettings};
-use crate::scope::Scope;
 use crate::status::{self, Status};
 
 /// What is to be crawled.
@@ -203,7 +202,7 @@ impl Member<'_> {
 
     async fn join(&self, terms: &Terms) -> anyhow::Result<Crawl> {
         let config = &terms.loaded.config;
-        let rules = ScopeRules::new(Scope::new(config.crawl.scope, config.trap_limits()));
+        let rules = ScopeRules::new(config.scope());
         let guard = {
             let rules = Arc::clone(&rules);
             PrivateGuard::new(move |host| rules.names(host))

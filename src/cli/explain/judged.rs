@@ -7,7 +7,7 @@ use crate::canon::PageUrl;
 use crate::cli::Context;
 use crate::cli::database::Opened;
 use crate::robots::{Access, Answer, MAX_CRAWL_DELAY, Robots, Verdict, access};
-use crate::scope::{Decision, Scope, ScopeKind, TrapLimits};
+use crate::scope::{By, Decision, Place, Scope, ScopeKind, TrapLimits, shape};
 
 type Facts = Vec<(String, String)>;
 
@@ -28,7 +28,8 @@ pub(super) async fn scope(
         return Ok(or(Vec::new(), "the crawl has not begun"));
     };
     let limits = context.loaded.config.trap_limits();
-    let mut scope = Scope::new(kind, limits);
+    let mut scope = context.loaded.config.scope();
+    scope.set_year(crate::clock::year());
     let mut matched = Vec::new();
     let own = ScopeKind::ALL.into_iter().flat_map(|kind| {
         let rules = candidates(kind, url).into_iter();
@@ -49,7 +50,12 @@ pub(super) async fn scope(
         }
     }
     let depth = value_of(&known.task, "depth").and_then(|depth| depth.parse().ok());
-    let decision = match scope.decide(url, depth.unwrap_or(0)) {
+    let place = Place {
+        depth: depth.unwrap_or(0),
+        outside: 1,
+    };
+    let judgement = scope.judge(url, place);
+    let decision = match judgement.decision {
         Decision::Accept => "belongs to the crawl".to_owned(),
         Decision::Reject(reason) => format!("does not belong to the crawl: {}", reason.as_str()),
     };
@@ -57,7 +63,31 @@ pub(super) async fn scope(
         ("kind".to_owned(), kind.to_string()),
         ("decision".to_owned(), decision),
     ];
+    match judgement.by {
+        By::Seeds => {}
+        By::Rule(rule) => facts.push(("decided by".to_owned(), rule.to_string())),
+        By::ExtraHop(_) => facts.push((
+            "decided by".to_owned(),
+            "scope.extra_hops, where a page inside links to it".to_owned(),
+        )),
+    }
     facts.extend(matched);
+    if let Some(shape) = shape::of(url.as_url()) {
+        let authority = literal(url.host().as_str());
+        let parked = rows(
+            opened,
+            &format!(
+                "select t.parked_at from trap_shapes t where t.authority = {authority} and t.shape = {}",
+                literal(&shape)
+            ),
+        )
+        .await?;
+        let said = match value_of(&parked, "parked_at") {
+            Some(since) => format!("{shape}, left out since {since}"),
+            None => shape,
+        };
+        facts.push(("shape".to_owned(), said));
+    }
     facts.push(("guards".to_owned(), guards(url, depth, &limits)));
     Ok(facts)
 }

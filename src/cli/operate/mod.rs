@@ -13,7 +13,7 @@ use super::crawl::signals::Signals;
 use super::database::{self, DatabaseArgs, Missing, hinted_db, with_hint};
 use super::progress::ProgressLine;
 use super::{Context, Exit, output};
-use crate::config::FlagValue;
+use crate::config::{FlagValue, Loaded};
 use crate::frontier::Frontier;
 use crate::frontier::operate::{OperateError, Operator, Tally};
 use crate::status;
@@ -21,7 +21,9 @@ use crate::status;
 mod hosts;
 mod pause;
 mod reindex;
+mod scope;
 mod tasks;
+mod traps;
 
 /// What an operator does to a crawl.
 #[derive(Debug, Subcommand)]
@@ -51,6 +53,14 @@ pub enum OperateCommand {
     Pause(pause::PauseArgs),
     /// Go on with a paused crawl
     Resume(pause::ResumeArgs),
+    /// Show or change what belongs to the crawl, whether it runs or not
+    ///
+    /// Rules are those of scope.rules, see config/default.toml. Tasks that are still to be visited and do not belong to the crawl any more are
+    /// excluded; those that were excluded by rules and belong to it come back. What no row was kept of is found again when the page that
+    /// links to it is visited again (`pgcrawl requeue`). Running processes follow within seconds.
+    Scope(scope::ScopeArgs),
+    /// Show shapes of URLs that are left out since their pages bring nothing new, or take one in again
+    Traps(traps::TrapsArgs),
     /// Build the frontier's indexes anew, beside the running crawl
     ///
     /// For when they have grown: see queue_health, and docs/OPERATING.md.
@@ -84,6 +94,8 @@ impl OperateCommand {
             Self::SetDelay(args) => &args.common,
             Self::Pause(args) => &args.common,
             Self::Resume(args) => &args.common,
+            Self::Scope(args) => args.common(),
+            Self::Traps(args) => args.common(),
             Self::Reindex(args) => &args.common,
         }
     }
@@ -115,6 +127,7 @@ impl OperateCommand {
         };
         let desk = Desk {
             operator: Operator::new(Frontier::new(pool.clone(), settings)),
+            loaded: context.loaded.clone(),
             common,
             quiet: context.quiet,
         };
@@ -137,6 +150,8 @@ impl OperateCommand {
             Self::SetDelay(args) => args.run(desk).await,
             Self::Pause(args) => args.run(desk).await,
             Self::Resume(args) => args.run(desk).await,
+            Self::Scope(args) => args.run(desk).await,
+            Self::Traps(args) => args.run(desk).await,
             Self::Reindex(args) => args.run(desk).await,
         }
     }
@@ -145,6 +160,8 @@ impl OperateCommand {
 /// Where an operator works: the hands, and how to tell what they did.
 struct Desk {
     operator: Operator,
+    /// What is set on this machine.
+    loaded: Loaded,
     common: Common,
     quiet: bool,
 }

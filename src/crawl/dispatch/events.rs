@@ -44,6 +44,7 @@ impl Dispatcher {
                 }
                 self.close(End::Resettled);
             }
+            Event::UsedUp(which) => self.used_up(&which),
             Event::Trouble(error) => self.fail(error),
             // Nothing is lost by it: what this process has claimed is recycled, as after any death.
             Event::Panicked(panic) => std::panic::resume_unwind(panic),
@@ -55,6 +56,9 @@ impl Dispatcher {
         if supply.worker != self.cx.licence.worker() {
             // Declared dead meanwhile: what it claimed is recycled.
             return;
+        }
+        if let Some(which) = &supply.used_up {
+            self.used_up(which);
         }
         if supply.finished
             && self.stock.is_empty()
@@ -90,6 +94,14 @@ impl Dispatcher {
         for arrival in supply.arrivals {
             self.arrive(arrival, now);
         }
+    }
+
+    /// Nothing more is begun: what is in flight is finished.
+    fn used_up(&mut self, which: &str) {
+        if self.closing.is_none() {
+            tracing::info!("the crawl's budget is used up: {which}");
+        }
+        self.close(End::Limit);
     }
 
     fn arrive(&mut self, arrival: Arrival, now: Boottime) {

@@ -66,6 +66,8 @@ pub(super) enum Event {
     Robots { slot: SlotId, news: RobotsNews },
     /// The crawl's settings changed.
     Resettled,
+    /// A budget of the crawl is used up, this one.
+    UsedUp(String),
     /// An operator paused the crawl.
     Paused,
     /// The frontier failed for good.

@@ -229,6 +229,7 @@ impl Fetcher {
                     .and_then(|validators| validators.headers(at.as_url()))
                     .unwrap_or_default(),
                 wanted: options.wanted,
+                type_rules: &options.type_rules,
                 cap,
                 room: &options.room,
                 address: options.address,

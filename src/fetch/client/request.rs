@@ -19,7 +19,7 @@ use crate::fetch::dns::Failure;
 use crate::fetch::error::{self, FetchError};
 use crate::fetch::hosts::{HostSettings, Secrecy};
 use crate::fetch::proxy::{self, Blame, Pass};
-use crate::fetch::settings::BodyRoom;
+use crate::fetch::settings::{BodyRoom, TypeRules};
 use crate::fetch::watch::{Watch, Whose};
 
 /// An answer to one request, its body decoded.
@@ -40,6 +40,8 @@ pub(in crate::fetch) struct Request<'a> {
     pub(in crate::fetch) condition: HeaderMap,
     /// Whether a body of this media type is worth reading.
     pub(in crate::fetch) wanted: fn(Option<&str>) -> bool,
+    /// What the operator says of it, before that.
+    pub(in crate::fetch) type_rules: &'a TypeRules,
     /// Bytes of the body that are read at most.
     pub(in crate::fetch) cap: usize,
     /// Where there must be room for a large body.
@@ -48,6 +50,12 @@ pub(in crate::fetch) struct Request<'a> {
     pub(in crate::fetch) address: Option<IpAddr>,
     /// What is to be known of it, from [`Fetcher::terms`].
     pub(in crate::fetch) terms: Terms<'a>,
+}
+
+/// Whether a body of this type is read: the operator's rules first, then what the reader can do with it.
+fn is_wanted(request: &Request<'_>, media_type: Option<&str>) -> bool {
+    let ruled = request.type_rules.of(media_type);
+    ruled.unwrap_or_else(|| (request.wanted)(media_type))
 }
 
 /// What the settings say of a request: looked up once, before its way is chosen.
@@ -215,7 +223,7 @@ impl Fetcher {
         let leads_on = exchange::is_redirect(status) && exchange::location(&headers).is_some();
         let wire = if leads_on {
             body::skim(&mut response, request.cap, deadline).await
-        } else if (request.wanted)(extract::media_type(&headers).as_deref()) {
+        } else if is_wanted(request, extract::media_type(&headers).as_deref()) {
             let large = body::Large {
                 room: request.room,
                 headers: &headers,

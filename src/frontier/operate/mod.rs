@@ -21,6 +21,7 @@ mod error;
 mod hosts;
 mod pause;
 mod reindex;
+mod scope;
 mod walk;
 
 pub use change::{Change, Ended, Tally};
@@ -29,6 +30,8 @@ pub use error::OperateError;
 pub use hosts::{Class, KnownHost};
 pub use pause::Paused;
 pub use reindex::{IndexSize, Indexes, OldTransaction, Patience, Rebuilt};
+
+pub use scope::{Against, ExcludedByShape, Judged};
 
 use super::Frontier;
 

@@ -98,7 +98,7 @@ held as (
     from last l
     where h.id = any (array(select host_id from last))
       and h.id = l.host_id
-    returning h.id, h.hold_version
+    returning h.id, h.hold_version, h.claimed
 )
 select p.host_id as "host_id!",
        p.authority as "authority!",
@@ -108,6 +108,7 @@ select p.host_id as "host_id!",
        p.given_up as "given_up?",
        p.ailing as "ailing!",
        coalesce(h.hold_version, 0) as "hold_version!",
+       coalesce(h.claimed, 0) as "claimed!",
        p.task_id as "task_id?",
        t.claim_version as "claim_version?",
        t.attempts as "attempts?",

@@ -1,5 +1,6 @@
 -- What a running process must hear of.
 select settings_version,
+       (select version from shape_mark) as "shapes_version!",
        paused_at is not null as "paused!",
        (select count(*) from workers where stopped_at is null and cleared_at is null) as "workers!"
 from crawl

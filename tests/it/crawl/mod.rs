@@ -10,7 +10,10 @@ mod redirects;
 mod revisits;
 mod robots;
 mod seeds;
+
+mod scope;
 mod together;
+mod traps;
 mod troubles;
 mod urls;
 

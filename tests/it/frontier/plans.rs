@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _
 use super::Ground;
 
 /// The statements of the crawl's course. Left out are those of its begin and end, which may look at all of a small table.
-const STATEMENTS: [(&str, &str); 27] = [
+const STATEMENTS: [(&str, &str); 38] = [
     ("claim", include_str!("../../../src/frontier/sql/claim.sql")),
     (
         "finish",
@@ -107,6 +107,44 @@ const STATEMENTS: [(&str, &str); 27] = [
         "reprioritise_tasks",
         include_str!("../../../src/frontier/sql/reprioritise_tasks.sql"),
     ),
+    ("spent", include_str!("../../../src/frontier/sql/spent.sql")),
+    (
+        "host_visits",
+        include_str!("../../../src/frontier/sql/host_visits.sql"),
+    ),
+    (
+        "host_urls",
+        include_str!("../../../src/frontier/sql/host_urls.sql"),
+    ),
+    (
+        "close_host",
+        include_str!("../../../src/frontier/sql/close_host.sql"),
+    ),
+    (
+        "judge_tasks",
+        include_str!("../../../src/frontier/sql/judge_tasks.sql"),
+    ),
+    (
+        "judged_after",
+        include_str!("../../../src/frontier/sql/judged_after.sql"),
+    ),
+    (
+        "bring_back",
+        include_str!("../../../src/frontier/sql/bring_back.sql"),
+    ),
+    (
+        "host_tasks_after",
+        include_str!("../../../src/frontier/sql/host_tasks_after.sql"),
+    ),
+    (
+        "readmit",
+        include_str!("../../../src/frontier/sql/readmit.sql"),
+    ),
+    (
+        "shapes_of",
+        include_str!("../../../src/frontier/sql/shapes_of.sql"),
+    ),
+    ("way", include_str!("../../../src/frontier/sql/way.sql")),
 ];
 
 /// What people and `pgcrawl status` ask again and again, and a step of an operator's walk (`operate/walk.rs`).
@@ -142,7 +180,8 @@ const PARTIAL: [&str; 5] = [
 ];
 
 /// Statements that walk all of what is open, since that is what they ask for.
-const WALKS: [(&str, &str); 3] = [
+const WALKS: [(&str, &str); 4] = [
+    ("spent", "tasks_claimed"),
     ("clear", "tasks_claimed"),
     ("stray", "tasks_claimed"),
     ("failures", "tasks_failed"),

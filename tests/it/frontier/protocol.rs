@@ -113,6 +113,7 @@ impl Protocol {
                         .get::<bool, _>("hold!")
                         .then(|| row.get("hold_version!")),
                     robots_due: row.get("robots_due!"),
+                    claimed: row.get::<i64, _>("claimed!") as u64,
                     given_up: row.get("given_up?"),
                     ailing: row.get("ailing!"),
                     tasks: vec![task],

@@ -5,6 +5,7 @@ mod hosts;
 mod live;
 mod program;
 mod reindex;
+mod scope;
 mod tasks;
 mod typed;
 

@@ -9,7 +9,7 @@ use pgcrawl::{
     crawl::{Crawl, CrawlSettings, Hands, ScopeRules, Stop, Summary},
     fetch::{FetchSettings, Fetcher, PrivateGuard},
     frontier::{Frontier, FrontierSettings, Seed},
-    scope::{Scope, ScopeKind, TrapLimits},
+    scope::{Rule, Scope, ScopeKind, TrapLimits},
 };
 use sqlx::{AssertSqlSafe, PgPool, Row as _};
 
@@ -22,6 +22,8 @@ pub(crate) struct Setup {
     pub(crate) fetch: FetchSettings,
     pub(crate) scope: ScopeKind,
     pub(crate) traps: TrapLimits,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) extra_hops: u16,
 }
 
 impl Setup {
@@ -48,12 +50,17 @@ impl Setup {
             },
             scope: ScopeKind::Host,
             traps: TrapLimits::default(),
+            rules: Vec::new(),
+            extra_hops: 0,
         }
     }
 
     /// Joins the crawl of a database.
     pub(crate) async fn join(&self, db: &TestDb) -> Crawl {
-        let rules = ScopeRules::new(Scope::new(self.scope, self.traps));
+        let scope = Scope::new(self.scope, self.traps)
+            .with_rules(&self.rules)
+            .with_extra_hops(self.extra_hops);
+        let rules = ScopeRules::new(scope);
         let guard = {
             let rules = Arc::clone(&rules);
             PrivateGuard::new(move |host| rules.names(host))

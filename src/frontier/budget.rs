@@ -1,0 +1,117 @@
+//! What a crawl has used of its budgets, and what hosts have of theirs.
+
+use std::time::Duration;
+
+use super::{
+    Frontier, HostId, NewLink, Result,
+    tries::{once, run},
+};
+
+/// What a crawl has used, over all machines and since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Visits that are in the database.
+    pub visits: u64,
+    /// Tasks that are claimed: each may become a visit.
+    pub claimed: u64,
+    /// Payload bytes as received.
+    pub bytes: u64,
+    /// Since it began, by the database's clock.
+    pub age: Duration,
+    /// Processes in it.
+    pub workers: u64,
+}
+
+impl Frontier {
+    /// What the crawl has used. Reads a row a worker, and counts the claimed tasks.
+    pub async fn spent(&self) -> Result<Spent> {
+        let row = run!(self, "spent", async |db| {
+            sqlx::query_file!("src/frontier/sql/spent.sql")
+                .fetch_optional(db)
+                .await
+        })?;
+        let count = |n: i64| n.max(0).unsigned_abs();
+        Ok(row.map_or_else(Spent::default, |row| Spent {
+            visits: count(row.visits),
+            claimed: count(row.claimed),
+            bytes: count(row.bytes),
+            age: Duration::from_millis(count(row.age_ms)),
+            workers: count(row.workers),
+        }))
+    }
+
+    /// Tasks of hosts that were visited or are claimed, counted up to `most` each.
+    pub async fn host_visits(&self, hosts: &[HostId], most: u64) -> Result<Vec<(HostId, u64)>> {
+        let (ids, most) = (&ids(hosts), limit(most));
+        let rows = run!(self, "host_visits", async |db| {
+            sqlx::query_file!("src/frontier/sql/host_visits.sql", ids, most)
+                .fetch_all(db)
+                .await
+        })?;
+        let count = |n: i64| n.max(0).unsigned_abs();
+        let rows = rows.into_iter();
+        Ok(rows
+            .map(|row| (HostId(row.host_id), count(row.visits)))
+            .collect())
+    }
+
+    /// Tasks of hosts, counted up to `most` each.
+    pub async fn host_urls(&self, hosts: &[HostId], most: u64) -> Result<Vec<(HostId, u64)>> {
+        let (ids, most) = (&ids(hosts), limit(most));
+        let rows = run!(self, "host_urls", async |db| {
+            sqlx::query_file!("src/frontier/sql/host_urls.sql", ids, most)
+                .fetch_all(db)
+                .await
+        })?;
+        let count = |n: i64| n.max(0).unsigned_abs();
+        let rows = rows.into_iter();
+        Ok(rows
+            .map(|row| (HostId(row.host_id), count(row.urls)))
+            .collect())
+    }
+
+    /// Excludes new tasks of a host, 5,000 at most. Answers how many; until it answers 0 there may be more.
+    pub async fn close_host(&self, host: HostId, reason: &str, detail: &str) -> Result<u64> {
+        const MOST: i32 = 5_000;
+        let closed = run!(self, "close_host", async |db| {
+            sqlx::query_file_scalar!(
+                "src/frontier/sql/close_host.sql",
+                host.0,
+                MOST,
+                reason,
+                detail
+            )
+            .fetch_one(db)
+            .await
+        })?;
+        Ok(closed.max(0).unsigned_abs())
+    }
+
+    /// Makes those of these links new that are tasks already, and were left out where they were found before.
+    pub async fn readmit(&self, links: &[&NewLink]) -> Result {
+        if links.is_empty() {
+            return Ok(());
+        }
+        let hosts: Vec<i32> = links.iter().map(|link| link.host.0).collect();
+        let digests: Vec<uuid::Uuid> = links.iter().map(|link| link.digest.into()).collect();
+        let depths: Vec<i16> = links
+            .iter()
+            .map(|link| i16::try_from(link.depth).unwrap_or(i16::MAX))
+            .collect();
+        let (hosts, digests, depths) = (&hosts, &digests, &depths);
+        run!(self, "readmit", async |db| {
+            sqlx::query_file_scalar!("src/frontier/sql/readmit.sql", hosts, digests, depths)
+                .fetch_all(db)
+                .await
+                .map(|_| ())
+        })
+    }
+}
+
+fn ids(hosts: &[HostId]) -> Vec<i32> {
+    hosts.iter().map(|host| host.0).collect()
+}
+
+fn limit(most: u64) -> i64 {
+    i64::try_from(most).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,232 @@
+//! `pgcrawl scope` and `pgcrawl traps`: rules that change while tasks are there.
+
+use axum::response::{Html, IntoResponse as _};
+use serde_json::{Value, json};
+use sqlx::Executor as _;
+
+use super::Ground;
+use crate::support::{
+    db::TestDb,
+    program::{ended, pgcrawl, run},
+    site::Site,
+};
+
+async fn printed(ground: &Ground, arguments: &[&str]) -> String {
+    let (code, said) = (run(&ground.db, arguments).await, arguments);
+    let (status, complaint) = ended(&code);
+    assert_eq!(status, 0, "{said:?}: {complaint}");
+    String::from_utf8(code.stdout).unwrap()
+}
+
+/// A seed, and five tasks that it led to.
+async fn found() -> Ground {
+    let ground = Ground::new().await;
+    ground.seed(&["http://a.example/"]).await;
+    let sql = "insert into scope_rules (rule, host, source) values ('a.example', 'a.example', 'seed');
+               insert into tasks (host_id, url_digest, url, depth, via)
+               select 1, md5(path)::uuid, 'http://a.example' || path, depth, 1
+               from (values ('/x', 1), ('/cal/1', 1), ('/cal/2', 2), ('/cal/today', 1), ('/deep', 9)) as t (path, depth);
+               update worker_counts set discovered = discovered + 5";
+    ground.db.pool.execute(sqlx::raw_sql(sql)).await.unwrap();
+    ground
+}
+
+const OPEN: &str = "select right(url, -16) from tasks where status = 'new' order by 1";
+
+#[tokio::test]
+async fn a_rule_is_added_and_removed_with_what_follows_for_the_tasks_that_are_there() {
+    let ground = found().await;
+    let text = printed(
+        &ground,
+        &["scope", "add", "exclude", "glob", "/cal/*", "--dry-run"],
+    )
+    .await;
+    assert_eq!(
+        text,
+        "3 tasks would be excluded, 0 tasks would be brought back\n"
+    );
+    assert_eq!(ground.column(OPEN).await.len(), 6);
+    assert_eq!(
+        printed(&ground, &["scope", "show"]).await,
+        "0  include host of the seeds, 20 links deep, 0 outside\n"
+    );
+
+    let text = printed(&ground, &["scope", "add", "exclude glob /cal/*"]).await;
+    assert_eq!(text, "3 tasks excluded, 0 tasks brought back\n");
+    assert_eq!(ground.column(OPEN).await, ["/", "/deep", "/x"]);
+    assert_eq!(
+        ground
+            .column("select distinct reason, detail from tasks where status = 'excluded'")
+            .await,
+        ["scope_rule,\"exclude glob /cal/*\""]
+    );
+
+    // The last word.
+    let text = printed(
+        &ground,
+        &["scope", "add", "include glob /cal/today", "--json"],
+    )
+    .await;
+    assert_eq!(
+        serde_json::from_str::<Value>(&text).unwrap(),
+        json!({ "excluded": 0, "brought_back": 1, "dry_run": false })
+    );
+    let text = printed(&ground, &["scope", "add", "exclude depth >5"]).await;
+    assert_eq!(text, "1 task excluded, 0 tasks brought back\n");
+    assert_eq!(
+        printed(&ground, &["scope", "show"]).await,
+        "0  include host of the seeds, 20 links deep, 0 outside\n1  exclude glob /cal/*\n2  include glob /cal/today\n3  exclude depth >5\n"
+    );
+    assert_eq!(
+        printed(&ground, &["scope", "check", "http://a.example/cal/3"]).await,
+        "does not belong to the crawl: scope_rule; exclude glob /cal/*\n"
+    );
+    let text = printed(&ground, &["explain", "http://a.example/cal/1"]).await;
+    assert!(
+        text.contains("decided by") && text.contains("exclude glob /cal/*"),
+        "{text}"
+    );
+
+    let text = printed(&ground, &["scope", "remove", "1"]).await;
+    assert_eq!(text, "0 tasks excluded, 2 tasks brought back\n");
+    let text = printed(&ground, &["scope", "set"]).await;
+    assert_eq!(text, "0 tasks excluded, 1 task brought back\n");
+    assert_eq!(ground.column(OPEN).await.len(), 6);
+    // Each change is a version of the settings, which running processes follow.
+    assert_eq!(ground.number("select settings_version from crawl").await, 5);
+    ground.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_seed_stays_whatever_rules_are_added_and_what_an_operator_excluded_stays_out() {
+    let ground = found().await;
+    printed(&ground, &["exclude", "--where", "url like '%/x'"]).await;
+    let text = printed(&ground, &["scope", "add", "exclude glob /**"]).await;
+    assert_eq!(text, "4 tasks excluded, 0 tasks brought back\n");
+    assert_eq!(ground.column(OPEN).await, ["/"]);
+    let text = printed(&ground, &["scope", "remove", "exclude glob /**"]).await;
+    assert_eq!(text, "0 tasks excluded, 4 tasks brought back\n");
+    assert_eq!(
+        ground
+            .column("select reason from tasks where status = 'excluded'")
+            .await,
+        ["operator"]
+    );
+    ground.assert_sound().await;
+}
+
+#[tokio::test]
+async fn another_depth_is_applied_to_the_tasks_that_are_there() {
+    let ground = found().await;
+    printed(&ground, &["config", "set", "crawl.max_depth", "1"]).await;
+    let text = printed(&ground, &["scope", "apply"]).await;
+    assert_eq!(text, "2 tasks excluded, 0 tasks brought back\n");
+    printed(&ground, &["config", "set", "crawl.max_depth", "2"]).await;
+    let text = printed(&ground, &["scope", "apply"]).await;
+    assert_eq!(text, "0 tasks excluded, 1 task brought back\n");
+    ground.assert_sound().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_a_rule_is_refused_and_nothing_changes() {
+    let ground = found().await;
+    for (arguments, code, words) in [
+        (
+            &["scope", "add", "exclude", "cal"][..],
+            1,
+            "none of host, site",
+        ),
+        (&["scope", "add", "exclude regex a(b"], 1, "unclosed group"),
+        (&["scope", "set", "nothing"], 2, "begins with"),
+        (&["scope", "remove", "1"], 1, "no rule \"1\""),
+        (&["traps", "unpark", "1"], 1, "no parked shape"),
+    ] {
+        let (status, said) = ended(&run(&ground.db, arguments).await);
+        assert_eq!(status, code, "{arguments:?}: {said}");
+        assert!(said.contains(words), "{arguments:?}: {said}");
+    }
+    assert_eq!(ground.number("select settings_version from crawl").await, 0);
+}
+
+#[tokio::test]
+async fn a_running_crawl_follows_a_rule_and_fetches_nothing_that_it_leaves_out() {
+    let all: String = (0..300).map(|n| format!("<a href=/no/{n}>n</a>")).collect();
+    let site = Site::builder()
+        .otherwise(move |request| {
+            let page = match request.uri().path() {
+                "/" => all.clone(),
+                path => path.to_owned(),
+            };
+            async move { Html(page).into_response() }
+        })
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    let seed = site.url("/");
+    let crawl = pgcrawl(&db, &["crawl", &seed, "--delay", "60ms"])
+        .spawn()
+        .unwrap();
+    site.wait_for(|log| log.len() > 5).await;
+    let (code, said) = ended(&run(&db, &["scope", "add", "exclude glob /no/**"]).await);
+    assert_eq!(code, 0, "{said}");
+    let (code, said) = ended(&crawl.wait_with_output().await.unwrap());
+    assert_eq!(code, 0, "{said}");
+    let asked = site.targets().len();
+    assert!(asked < 300, "{asked} of 302 requests");
+    let left: i64 = sqlx::query_scalar("select count(*) from tasks where reason = 'scope_rule'")
+        .fetch_one(&db.pool)
+        .await
+        .unwrap();
+    assert!(
+        left as usize + asked >= 300,
+        "{left} left out, {asked} asked"
+    );
+}
+
+#[tokio::test]
+async fn a_shape_that_is_unparked_is_visited_whatever_its_pages_bring() {
+    let all: String = (0..400)
+        .map(|n| format!("<a href=/cal/{n}>n</a>"))
+        .collect();
+    let site = Site::builder()
+        .otherwise(move |request| {
+            let page = match request.uri().path() {
+                "/" => all.clone(),
+                _ => "nothing on".to_owned(),
+            };
+            async move { Html(page).into_response() }
+        })
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    let seed = site.url("/");
+    let arguments = ["crawl", &seed, "--delay", "15ms", "--ignore-robots"];
+    let (code, said) = ended(&run(&db, &arguments).await);
+    assert_eq!(code, 0, "{said}");
+    let asked = site.targets().len();
+    assert!(asked < 401, "{asked}");
+    let output = run(&db, &["traps", "show"]).await;
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        shown.contains("/cal/#") && shown.contains("  parked  "),
+        "{shown}"
+    );
+    let rest = 401 - asked;
+    let (said, dry) = (
+        format!("/cal/#: {rest} tasks brought back\n"),
+        format!("/cal/#: {rest} tasks would be brought back\n"),
+    );
+    for (arguments, expected) in [
+        (&["traps", "unpark", "1", "--dry-run"][..], dry),
+        (&["traps", "unpark", "1"], said),
+    ] {
+        let output = run(&db, arguments).await;
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+    }
+    let (code, said) = ended(&run(&db, &["crawl", "--delay", "15ms"]).await);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(site.targets().len(), 401);
+    let kept = "select count(*) from trap_shapes where kept_at is not null and parked_at is null";
+    let kept: i64 = sqlx::query_scalar(kept).fetch_one(&db.pool).await.unwrap();
+    assert_eq!(kept, 1);
+}
