@@ -7,6 +7,8 @@
 mod capture;
 mod charset;
 mod css;
+#[cfg(test)]
+mod differential;
 mod directives;
 mod entities;
 mod feed;
