@@ -70,6 +70,26 @@ pub struct CrawlFlags {
     #[arg(long, hide_short_help = true, help_heading = "What to crawl")]
     pub assets: bool,
 
+    /// Keep the links between pages in table links
+    ///
+    /// none; internal: those from page to page of the crawl; all: those that lead out of it as well. Each has its kind, rel and
+    /// text. Key crawl.links, default none.
+    #[arg(
+        long,
+        value_name = "WHICH",
+        value_parser = ["none", "internal", "all"],
+        help_heading = "What to crawl",
+        hide_short_help = true
+    )]
+    pub links: Option<String>,
+
+    /// Do not follow the links of a page that repeats another one
+    ///
+    /// Byte for byte; pages.duplicate_of says so. Relative links of a copy in another folder lead elsewhere, and are lost as
+    /// well. Key crawl.skip_duplicate_links, default false.
+    #[arg(long, help_heading = "What to crawl", hide_short_help = true)]
+    pub skip_duplicate_links: bool,
+
     /// How long in-flight work may take after the first Ctrl-C
     ///
     /// A second Ctrl-C leaves at once; neither loses anything. Key shutdown.grace, default 25s.
@@ -299,6 +319,13 @@ impl CrawlFlags {
                 &self.ignore_params,
             ),
             switch("--assets", "extract.assets", self.assets, "true"),
+            text("--links", "crawl.links", &self.links),
+            switch(
+                "--skip-duplicate-links",
+                "crawl.skip_duplicate_links",
+                self.skip_duplicate_links,
+                "true",
+            ),
             text("--contact", "identity.contact", &self.contact),
             text("--user-agent", "identity.user_agent", &self.user_agent),
             text("--delay", "politeness.delay", &self.delay),
@@ -410,6 +437,8 @@ mod tests {
             strip_tracking: true,
             ignore_params: vec!["example.org: ref".to_owned()],
             assets: true,
+            links: set("all"),
+            skip_duplicate_links: true,
             contact: set("https://example.org/bot"),
             user_agent: set("examplebot/1.0"),
             delay: set("0s"),

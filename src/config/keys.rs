@@ -46,6 +46,9 @@ pub const KEYS: &[Key] = keys! {
     shared  crawl.max_hops
     shared  crawl.obey_robots
     shared  crawl.store_bodies
+    shared  crawl.simhash
+    shared  crawl.links
+    shared  crawl.skip_duplicate_links
     shared  canon.strip_session_ids
     shared  canon.strip_tracking
     shared  canon.ignore_params

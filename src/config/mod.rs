@@ -15,6 +15,7 @@ use bytesize::ByteSize;
 use secrecy::SecretString;
 
 use crate::canon::{IgnoreParams, Listed};
+use crate::crawl::LinkGraph;
 use crate::extract::Wants;
 use crate::fetch::{HostAddresses, KeepCookies, OwnHost, Resolver, Rotation};
 use crate::scope::{Rule, ScopeKind};
@@ -115,6 +116,12 @@ pub struct Crawl {
     pub obey_robots: bool,
     /// Whether the decoded text of pages is kept.
     pub store_bodies: bool,
+    /// Whether pages have a fingerprint of their text.
+    pub simhash: bool,
+    /// Which links are kept in table `links`.
+    pub links: LinkGraph,
+    /// Whether the links of a page that repeats another one are not followed.
+    pub skip_duplicate_links: bool,
 }
 
 /// Which URLs are one page, beside what always holds.
@@ -357,6 +364,9 @@ impl Default for Crawl {
             max_hops: 10,
             obey_robots: true,
             store_bodies: false,
+            simhash: true,
+            links: LinkGraph::None,
+            skip_duplicate_links: false,
         }
     }
 }

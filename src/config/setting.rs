@@ -11,6 +11,7 @@ use url::Url;
 
 use super::LogFormat;
 use crate::canon::{IgnoreParams, Listed};
+use crate::crawl::LinkGraph;
 use crate::fetch::{HostAddresses, KeepCookies, OwnHost, Resolver, Rotation};
 use crate::scope::{Rule, RuleError, ScopeKind};
 
@@ -309,6 +310,7 @@ texts!(
     IgnoreParams: "a text like \"example.org: ref, from*\"",
     Resolver: "\"hickory\", \"system\" or the address:port of a nameserver",
     OwnHost: "a host, *.host, address or network like \"10.0.0.0/8\"",
+    LinkGraph: "one of \"none\", \"internal\", \"all\"",
     HostAddresses: "a text like \"host.example:10.0.0.1\""
 );
 

@@ -13,11 +13,12 @@ use tokio::{
 
 use super::{
     context::Context,
+    graph::{self, Aim, LinkGraph, PageLink},
     visit::{Candidate, Visit},
 };
 use crate::{
     canon::{HostKey, UrlDigest},
-    frontier::{Finish, FrontierError, HostId, NewLink, Outcome},
+    frontier::{Edge, Finish, FrontierError, HostId, NewLink, Outcome, Target, TaskId},
     scope::Reason,
 };
 
@@ -109,7 +110,8 @@ impl Loaded {
 
 struct Committer {
     cx: Arc<Context>,
-    seen: Cache<UrlDigest, ()>,
+    /// With the task's number, where it is known.
+    seen: Cache<UrlDigest, Option<TaskId>>,
     hosts: Cache<HostKey, HostId>,
     /// Hosts of the batch at hand: the cache may have forgotten one before its turn.
     at_hand: HashMap<HostKey, HostId>,
@@ -133,25 +135,30 @@ impl Committer {
             let taken: Vec<&NewLink> = links.filter(|link| link.excluded.is_none()).collect();
             self.cx.frontier.readmit(&taken).await?;
         }
-        let accepted = self
+        let finished = self
             .cx
             .frontier
-            .finish(self.cx.licence.worker(), &finishes)
+            .finish_and_tell(self.cx.licence.worker(), &finishes)
             .await?;
         let mut linked = false;
-        for (finish, accepted) in finishes.iter().zip(&accepted) {
-            self.count(finish, *accepted);
-            if *accepted {
+        for (finish, told) in finishes.iter().zip(&finished) {
+            self.count(finish, told.accepted);
+            // Not before: a link of a visit that was refused, or whose links are not followed, is no task.
+            if told.accepted && !told.repeats {
                 linked |= !finish.links.is_empty();
-                // Not before: a link of a visit that was refused is no task.
                 // Nor of one that was left out where it was found here: elsewhere it may belong to the crawl.
                 let tasks = finish.links.iter().filter(|link| link.excluded.is_none());
-                tasks.for_each(|link| self.seen.insert(link.digest, ()));
+                tasks.for_each(|link| self.seen.insert(link.digest, None));
+            }
+            for (edge, task) in finish.edges.iter().zip(&told.tasks) {
+                if let (Target::Url { digest, .. }, Some(_)) = (&edge.target, task) {
+                    self.seen.insert(*digest, *task);
+                }
             }
         }
         self.cx
             .tally
-            .committed(u32::try_from(accepted.len()).unwrap_or(u32::MAX));
+            .committed(u32::try_from(finished.len()).unwrap_or(u32::MAX));
         if linked {
             self.cx.stir();
         }
@@ -187,16 +194,47 @@ impl Committer {
                 None => unknown.push(host.clone()),
             }
         }
-        if unknown.is_empty() {
-            return Ok(());
+        unknown.sort_unstable();
+        unknown.dedup();
+        if !unknown.is_empty() {
+            let made = self.cx.frontier.hosts(&unknown).await?;
+            self.learn_hosts(made);
+        }
+        self.find_hosts(batch).await
+    }
+
+    /// Hosts of pages that are linked and not followed: none is made for them.
+    async fn find_hosts(&mut self, batch: &[Loaded]) -> Result<(), FrontierError> {
+        let mut unknown: Vec<HostKey> = Vec::new();
+        for edge in batch.iter().flat_map(|loaded| &loaded.visit.edges) {
+            let Aim::Page(url) = &edge.aim else {
+                continue;
+            };
+            let host = url.host();
+            if self.at_hand.contains_key(host) || unknown.last() == Some(host) {
+                continue;
+            }
+            match self.hosts.get(host) {
+                Some(id) => {
+                    self.at_hand.insert(host.clone(), *id);
+                }
+                None => unknown.push(host.clone()),
+            }
         }
         unknown.sort_unstable();
         unknown.dedup();
-        for (key, id) in self.cx.frontier.hosts(&unknown).await? {
+        if !unknown.is_empty() {
+            let found = self.cx.frontier.host_ids(&unknown).await?;
+            self.learn_hosts(found);
+        }
+        Ok(())
+    }
+
+    fn learn_hosts(&mut self, hosts: HashMap<HostKey, HostId>) {
+        for (key, id) in hosts {
             self.hosts.insert(key.clone(), id);
             self.at_hand.insert(key, id);
         }
-        Ok(())
     }
 
     /// Looks how many URLs hosts may have yet, where what is known of that does not do for a batch.
@@ -228,6 +266,11 @@ impl Committer {
     }
 
     fn finish_of(&mut self, visit: Visit) -> Finish {
+        let edges = visit
+            .edges
+            .into_iter()
+            .filter_map(|edge| self.edge_of(edge, &visit.links))
+            .collect();
         let links = visit
             .links
             .into_iter()
@@ -239,7 +282,38 @@ impl Committer {
             outcome: visit.outcome,
             page: visit.page,
             links,
+            edges,
         }
+    }
+
+    fn edge_of(&mut self, link: PageLink, candidates: &[Candidate]) -> Option<Edge> {
+        let keep_url = self.cx.settings.links == LinkGraph::All;
+        let url = match &link.aim {
+            Aim::Candidate(place) => &candidates.get(*place)?.url,
+            Aim::Page(url) | Aim::Elsewhere(url) => url,
+        };
+        let digest = url.digest(&self.cx.frontier.settings().canon);
+        let text = || keep_url.then(|| graph::url_text(url));
+        let host = match &link.aim {
+            Aim::Elsewhere(_) => None,
+            _ => self.at_hand.get(url.host()).copied(),
+        };
+        let target = match (self.seen.get(&digest), host) {
+            (Some(Some(task)), _) => Target::Task(*task),
+            (_, Some(host)) => Target::Url {
+                host,
+                digest,
+                url: text(),
+            },
+            _ => Target::Elsewhere(text()?),
+        };
+        Some(Edge {
+            target,
+            kind: link.kind.as_str(),
+            nofollow: link.nofollow,
+            rel: link.rel,
+            anchor: link.anchor,
+        })
     }
 
     fn link_of(&mut self, link: Candidate) -> Option<NewLink> {

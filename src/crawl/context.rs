@@ -236,7 +236,7 @@ impl Context {
     /// say the same to the host.
     pub(super) fn reading(&self, url: &Url) -> i32 {
         let said = format!(
-            "extract {} {:?} canon {} scope {} robots {} {:?} body {} guise {}",
+            "extract {} {:?} canon {} scope {} robots {} {:?} body {} simhash {} links {} skip {} guise {}",
             extract::VERSION,
             self.settings.wants,
             crate::canon::VERSION,
@@ -244,6 +244,9 @@ impl Context {
             self.frontier.settings().obey_robots,
             self.settings.robots_token,
             self.fetcher.settings().max_body_bytes,
+            self.settings.simhash,
+            self.settings.links,
+            self.frontier.settings().skip_duplicate_links,
             self.fetcher.guise(url),
         );
         let hash = Sha256::digest(said);

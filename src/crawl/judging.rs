@@ -50,6 +50,11 @@ pub(super) struct Links {
 }
 
 impl Links {
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.found.len()
+    }
+
     /// Adds one that nothing more is asked about.
     pub(super) fn push_judged(&mut self, link: Candidate) {
         self.found.push((link, None));

@@ -6,6 +6,7 @@
 //! | `supply` | a claim with all that its tasks need: host keys, robots.txt |
 //! | `visit`, `read` | one task's journey: robots, permit, fetch, extract, judge |
 //! | `robots` | robots.txt of a held host |
+//! | `graph` | which links of a page the link graph keeps |
 //! | `commit` | batches of visits become rows, each batch by one statement |
 //! | `address` | the gate of addresses, where the crawl keeps a delay for each |
 //! | `budget` | how much is fetched, over all machines |
@@ -27,6 +28,7 @@ mod commit;
 mod context;
 mod dispatch;
 mod ending;
+mod graph;
 mod guests;
 mod identity;
 mod judging;
@@ -49,6 +51,7 @@ mod waking;
 pub use budget::Budget;
 pub use context::ScopeRules;
 pub use ending::{End, Stop, Until};
+pub use graph::LinkGraph;
 pub use settings::CrawlSettings;
 pub use tally::{Counts, HostTally, Tally};
 

@@ -2,11 +2,16 @@
 
 use std::cell::RefCell;
 
-use super::{context::Context, judging::Links, visit::Candidate};
+use super::{
+    context::Context,
+    graph::{Aim, Kept, LinkGraph, PageLink},
+    judging::Links,
+    visit::Candidate,
+};
 use crate::{
     canon::{Canon, CanonError, HrefCache, PageUrl},
     exchange::Exchange,
-    extract::{self, Extraction, Link, Wants},
+    extract::{self, Extraction, Link, LinkKind, Wants, simhash},
     frontier::{ClaimedTask, Outcome, Step},
     pages::{PageRow, signals_json},
     scope::{self, Place, Reason},
@@ -27,6 +32,7 @@ pub(super) struct Read {
     pub(super) outcome: Outcome,
     pub(super) page: PageRow,
     pub(super) links: Vec<Candidate>,
+    pub(super) edges: Vec<PageLink>,
     pub(super) widens: Option<(String, String)>,
 }
 
@@ -47,30 +53,25 @@ pub(super) async fn read(
     // Before the links are judged: whoever learns of a rule meanwhile reads the page anew.
     let reading = cx.reading(url.as_url());
     let base = base_of(&url, &exchange);
-    let (token, wants) = (cx.settings.robots_token.clone(), cx.settings.wants);
-    let (keep_body, canon) = (
-        cx.settings.keep_bodies,
-        cx.frontier.settings().canon.clone(),
-    );
+    let how = How {
+        token: cx.settings.robots_token.clone(),
+        canon: cx.frontier.settings().canon.clone(),
+        wants: cx.settings.wants,
+        anchors: cx.settings.links != LinkGraph::None,
+        body: cx.settings.keep_bodies,
+        simhash: cx.settings.simhash,
+    };
     let large = exchange.body.len() > INLINE_BYTES;
     let work = {
         let base = base.clone();
-        move || {
-            let reading = Reading {
-                token: &token,
-                canon: &canon,
-                wants,
-                keep_body,
-            };
-            parse(&base, &exchange, &reading, usage.as_deref())
-        }
+        move || parse(&base, &exchange, &how, usage.as_deref())
     };
     let parsed = if large {
         cx.on_blocking_pool(work).await
     } else {
         work()
     };
-    let links = candidates(cx, task, &base, &parsed).await;
+    let (links, edges) = candidates(cx, task, &base, parsed.found).await;
     Read {
         outcome: Outcome::Done { reason: None },
         page: PageRow {
@@ -78,6 +79,7 @@ pub(super) async fn read(
             ..parsed.page
         },
         links,
+        edges,
         widens: None,
     }
 }
@@ -91,6 +93,7 @@ fn unmodified(exchange: &Exchange, usage: Option<&str>) -> Read {
             ..PageRow::unmodified(exchange)
         },
         links: Vec::new(),
+        edges: Vec::new(),
         widens: None,
     }
 }
@@ -103,85 +106,101 @@ fn base_of(url: &PageUrl, exchange: &Exchange) -> PageUrl {
 /// What the synchronous part makes of an answer.
 struct Parsed {
     page: PageRow,
+    found: Found,
+}
+
+/// Its links.
+struct Found {
     links: Vec<Link>,
     nofollow: bool,
+    /// The declared canonical, if it is not the first kind of any of them.
+    canonical: Option<PageUrl>,
 }
 
 /// How pages of this crawl are read.
-struct Reading<'a> {
-    token: &'a str,
-    canon: &'a Canon,
+struct How {
+    token: String,
+    canon: Canon,
     wants: Wants,
-    keep_body: bool,
+    anchors: bool,
+    body: bool,
+    simhash: bool,
 }
 
-fn parse(
-    base: &PageUrl,
-    exchange: &Exchange,
-    reading: &Reading<'_>,
-    usage: Option<&str>,
-) -> Parsed {
+fn parse(base: &PageUrl, exchange: &Exchange, how: &How, usage: Option<&str>) -> Parsed {
     let mut found = if exchange.body.is_empty() {
-        extract::of_header(&exchange.headers, reading.token)
+        extract::of_header(&exchange.headers, &how.token)
     } else {
         let input = extract::Input {
             url: base,
             headers: &exchange.headers,
             body: &exchange.body,
-            robots_token: reading.token,
-            anchors: false,
-            canon: reading.canon,
-            wants: reading.wants,
+            robots_token: &how.token,
+            anchors: how.anchors,
+            canon: &how.canon,
+            wants: how.wants,
         };
         CACHE.with_borrow_mut(|cache| extract::extract(&input, cache))
     };
     let signals = signals_json(&found, usage);
     let links = std::mem::take(&mut found.links);
+    let canonical = found
+        .canonical_url
+        .as_deref()
+        .filter(|_| links.iter().all(|link| link.kind != LinkKind::Canonical))
+        .and_then(|url| PageUrl::parse(url).ok());
     let Extraction {
         nofollow,
         links_excess,
         ..
     } = found;
-    let mut page = PageRow::answered(exchange, Some(found), reading.keep_body);
+    let simhash = found
+        .text
+        .as_deref()
+        .filter(|_| how.simhash)
+        .and_then(|text| simhash::of(found.media_type.as_deref(), text));
+    let mut page = PageRow::answered(exchange, Some(found), how.body);
+    page.simhash = simhash.map(u64::cast_signed);
     page.signals = signals;
     page.links = u32::try_from(links.len())
         .unwrap_or(u32::MAX)
         .saturating_add(links_excess);
     Parsed {
         page,
-        links,
-        nofollow,
+        found: Found {
+            links,
+            nofollow,
+            canonical,
+        },
     }
 }
 
-/// The links that belong to the crawl. Those that robots.txt is known to forbid come along excluded: each "no" of it is a row.
+/// The links that belong to the crawl, and those that the link graph keeps. Those that robots.txt is known to forbid come along excluded: each "no"
+/// of it is a row.
 async fn candidates(
     cx: &Context,
     task: &ClaimedTask,
     base: &PageUrl,
-    parsed: &Parsed,
-) -> Vec<Candidate> {
-    if parsed.nofollow || parsed.links.is_empty() {
-        return Vec::new();
+    found: Found,
+) -> (Vec<Candidate>, Vec<PageLink>) {
+    let mut kept = Kept::new(cx.settings.links);
+    if !kept.any() && (found.nofollow || found.links.is_empty()) {
+        return (Vec::new(), Vec::new());
     }
     learn_scope(cx, base).await;
     let depth = task.depth.saturating_add(1);
-    let judged = parsed.links.iter().filter(|link| !link.rel.nofollow);
     let mut links = Links::default();
     let place = Place {
         depth,
         outside: outside(cx, task, base).await.saturating_add(1),
     };
-    for link in judged {
+    for link in found.links {
         let is_asset = link.kind.is_asset();
         let hops = match is_asset {
             // A style that has another, and so on, is like a redirect that leads to another.
             true => task.hops.saturating_add(1),
             false => 0,
         };
-        if hops > cx.settings.max_hops {
-            continue;
-        }
         let candidate = |excluded| Candidate {
             url: link.url.clone(),
             depth,
@@ -190,20 +209,35 @@ async fn candidates(
             label: task.label.clone(),
             excluded,
         };
-        let place = match is_asset {
-            true => TRANSCLUDED,
-            false => place,
-        };
-        match cx.reject(&link.url, place) {
-            None => links.push(cx, candidate(None)),
-            Some((reason, rule)) => {
-                if let Some(detail) = row_of(cx, &link.url, place, reason, rule) {
-                    links.push_judged(candidate(Some((reason.as_str(), detail))));
+        let nofollow = found.nofollow || link.rel.nofollow;
+        let aim = if nofollow || hops > cx.settings.max_hops {
+            Aim::withheld(cx, &link.url)
+        } else {
+            let place = match is_asset {
+                true => TRANSCLUDED,
+                false => place,
+            };
+            let aim = Aim::Candidate(links.len());
+            match cx.reject(&link.url, place) {
+                None => {
+                    links.push(cx, candidate(None));
+                    aim
                 }
+                Some((reason, rule)) => match row_of(cx, &link.url, place, reason, rule) {
+                    Some(detail) => {
+                        links.push_judged(candidate(Some((reason.as_str(), detail))));
+                        aim
+                    }
+                    None => Aim::rejected(&link.url, reason),
+                },
             }
-        }
+        };
+        kept.push(link, nofollow, aim);
     }
-    links.judged(cx).await
+    if let Some(url) = found.canonical {
+        kept.push_bare(LinkKind::Canonical, Aim::withheld(cx, &url));
+    }
+    (links.judged(cx).await, kept.into_links())
 }
 
 /// Where an asset of a page counts as lying: inside, as long as its page is in the crawl, and not deep. The pages that a crawl ends with are
@@ -297,7 +331,13 @@ async fn redirect(cx: &Context, task: &ClaimedTask, url: &PageUrl, exchange: &Ex
         },
         page,
         links: Vec::new(),
+        edges: Vec::new(),
         widens: None,
+    };
+    let edge = |aim| {
+        let mut kept = Kept::new(cx.settings.links);
+        kept.push_bare(LinkKind::Redirect, aim);
+        kept.into_links()
     };
     let Some(location) = exchange.redirect_target() else {
         let reason = match exchange.header("location") {
@@ -322,7 +362,10 @@ async fn redirect(cx: &Context, task: &ClaimedTask, url: &PageUrl, exchange: &Ex
     }
     let hops = task.hops.saturating_add(1);
     if hops > cx.settings.max_hops {
-        return not_followed(page, "redirect_too_many_hops");
+        return Read {
+            edges: edge(Aim::withheld(cx, &target)),
+            ..not_followed(page, "redirect_too_many_hops")
+        };
     }
     learn_scope(cx, url).await;
     let widens =
@@ -339,7 +382,10 @@ async fn redirect(cx: &Context, task: &ClaimedTask, url: &PageUrl, exchange: &Ex
     if let Some((reason, _)) = cx.reject(&target, place)
         && !(widens.is_some() && reason == Reason::OutOfScope)
     {
-        return not_followed(page, reason.of_redirect());
+        return Read {
+            edges: edge(Aim::rejected(&target, reason)),
+            ..not_followed(page, reason.of_redirect())
+        };
     }
     let mut links = Links::default();
     let target = Candidate {
@@ -358,6 +404,7 @@ async fn redirect(cx: &Context, task: &ClaimedTask, url: &PageUrl, exchange: &Ex
         outcome: Outcome::Done { reason },
         page,
         links,
+        edges: edge(Aim::Candidate(0)),
         widens,
     }
 }

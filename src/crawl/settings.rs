@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Budget, Until};
+use super::{Budget, LinkGraph, Until};
 use crate::{extract::Wants, schedule::RetrySettings, scope::shape::ShapeLimits};
 
 /// How one process crawls. What all machines must agree on and the statements need is in
@@ -37,6 +37,10 @@ pub struct CrawlSettings {
     pub keep_bodies: bool,
     /// Which links of a page are read.
     pub wants: Wants,
+    /// Whether pages have a fingerprint of their text. Default yes.
+    pub simhash: bool,
+    /// Which links are kept in table `links`. Default none.
+    pub links: LinkGraph,
     /// Product token that robots.txt and robots meta tags address us by.
     pub robots_token: String,
     /// Waits and limits of retries.
@@ -68,6 +72,8 @@ impl Default for CrawlSettings {
             keep_excluded: false,
             keep_bodies: false,
             wants: Wants::default(),
+            simhash: true,
+            links: LinkGraph::default(),
             robots_token: "pgcrawl".to_owned(),
             retry: RetrySettings::default(),
             grace: Duration::from_secs(25),

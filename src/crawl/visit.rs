@@ -11,6 +11,7 @@ use futures_util::FutureExt as _;
 use super::{
     address::{Leave, Refusal},
     context::Context,
+    graph::PageLink,
     judging, read,
     stock::Fetched,
 };
@@ -65,6 +66,8 @@ pub(super) struct Visit {
     pub(super) outcome: Outcome,
     pub(super) page: Option<PageRow>,
     pub(super) links: Vec<Candidate>,
+    /// What the link graph keeps of its page.
+    pub(super) edges: Vec<PageLink>,
     /// A rule (and its host name) that a seed's redirect to its www or https twin adds to the scope.
     pub(super) widens: Option<(String, String)>,
 }
@@ -73,7 +76,7 @@ impl Visit {
     /// About how many bytes it takes in memory.
     pub(super) fn weight(&self) -> usize {
         let body = self.page.as_ref().and_then(|page| page.body.as_ref());
-        body.map_or(0, Vec::len) + self.links.len() * 300 + 2_000
+        body.map_or(0, Vec::len) + self.links.len() * 300 + self.edges.len() * 300 + 2_000
     }
 }
 
@@ -298,6 +301,7 @@ async fn answered(
             outcome: read.outcome,
             page: Some(read.page),
             links: read.links,
+            edges: read.edges,
             widens: read.widens,
             task,
         };
@@ -421,6 +425,7 @@ fn failed(cx: &Context, task: ClaimedTask, failure: Failure, page: Option<PageRo
         outcome,
         page,
         links: Vec::new(),
+        edges: Vec::new(),
         widens: None,
     }
 }
@@ -432,6 +437,7 @@ fn not_asked(task: ClaimedTask, outcome: Outcome) -> Ended {
             outcome,
             page: None,
             links: Vec::new(),
+            edges: Vec::new(),
             widens: None,
         }),
         HostNews::NotAsked,

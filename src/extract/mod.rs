@@ -21,6 +21,7 @@ mod plain;
 mod prescan;
 mod relation;
 mod signals;
+pub mod simhash;
 mod srcset;
 #[cfg(test)]
 mod tests;

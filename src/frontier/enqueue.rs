@@ -49,6 +49,13 @@ impl Frontier {
                 .await
                 .map(|_| ())
         })?;
+        self.host_ids(keys).await
+    }
+
+    /// The rows of those of these hosts that are there. In any order, duplicates allowed.
+    pub async fn host_ids(&self, keys: &[HostKey]) -> Result<HashMap<HostKey, HostId>> {
+        let names: Vec<String> = keys.iter().map(|key| key.as_str().to_owned()).collect();
+        let names = &names;
         let rows = run!(self, "host_ids", async |db| {
             sqlx::query_file!("src/frontier/sql/host_ids.sql", names)
                 .fetch_all(db)

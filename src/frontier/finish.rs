@@ -61,6 +61,50 @@ pub struct NewLink {
     pub excluded: Option<(&'static str, String)>,
 }
 
+/// A link of a visit's page, as the link graph keeps it.
+#[derive(Clone, Debug)]
+pub struct Edge {
+    /// Where it leads.
+    pub target: Target,
+    /// What makes it, a word.
+    pub kind: &'static str,
+    /// Whether it asked not to be followed.
+    pub nofollow: bool,
+    /// The tokens of its `rel`.
+    pub rel: Option<Box<str>>,
+    /// Its text.
+    pub anchor: Option<Box<str>>,
+}
+
+/// Where an edge leads.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// To this task.
+    Task(TaskId),
+    /// To a URL that may be a task when the visit is finished, be it by the links of the visit itself.
+    Url {
+        /// Its host's row.
+        host: HostId,
+        /// Its identity within the host.
+        digest: UrlDigest,
+        /// Kept where it is none; `None`: then the edge is not kept.
+        url: Option<String>,
+    },
+    /// Out of the crawl.
+    Elsewhere(String),
+}
+
+/// What became of a visit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// False where the lease was lost: the visit left no trace.
+    pub accepted: bool,
+    /// Whether its page repeats another one that was followed, and so none of its links became a task.
+    pub repeats: bool,
+    /// The tasks of its edges, in their order, for those that had to be looked up; `None` where none is known.
+    pub tasks: Vec<Option<TaskId>>,
+}
+
 /// A visit to finish.
 #[derive(Clone, Debug)]
 pub struct Finish {
@@ -74,6 +118,8 @@ pub struct Finish {
     pub page: Option<PageRow>,
     /// What it found.
     pub links: Vec<NewLink>,
+    /// The links of its page, in their order; they replace those of its last visit, unless it was answered 304 or has no page.
+    pub edges: Vec<Edge>,
 }
 
 impl Frontier {
@@ -82,6 +128,16 @@ impl Frontier {
     /// If the data of the batch violate a rule of the database, its visits are finished one by one, so that only the one at fault is
     /// lost; that one is failed with reason `unstorable`.
     pub async fn finish(&self, worker: WorkerId, batch: &[Finish]) -> Result<Vec<bool>> {
+        let finished = self.finish_and_tell(worker, batch).await?;
+        Ok(finished.into_iter().map(|one| one.accepted).collect())
+    }
+
+    /// The same, and tells more of what became of each.
+    pub async fn finish_and_tell(
+        &self,
+        worker: WorkerId,
+        batch: &[Finish],
+    ) -> Result<Vec<Finished>> {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
@@ -91,10 +147,11 @@ impl Frontier {
         }
     }
 
-    async fn finish_at_once(&self, worker: WorkerId, batch: &[Finish]) -> Result<Vec<bool>> {
+    async fn finish_at_once(&self, worker: WorkerId, batch: &[Finish]) -> Result<Vec<Finished>> {
         let columns = &Columns::of(batch);
+        let skip_repeats = self.settings().skip_duplicate_links;
         run!(self, "finish", async |db| columns
-            .send(worker, batch, db)
+            .send(worker, batch, skip_repeats, db)
             .await)
     }
 
@@ -103,7 +160,7 @@ impl Frontier {
         worker: WorkerId,
         batch: &[Finish],
         error: &FrontierError,
-    ) -> Result<Vec<bool>> {
+    ) -> Result<Vec<Finished>> {
         tracing::warn!(visits = batch.len(), error = %Causes(error), "a batch broke a rule of the database; finishing its visits one by one");
         let mut accepted = Vec::with_capacity(batch.len());
         for finish in batch {
@@ -122,6 +179,7 @@ impl Frontier {
                         },
                         page: None,
                         links: Vec::new(),
+                        edges: Vec::new(),
                         ..finish.clone()
                     };
                     self.finish_at_once(worker, std::slice::from_ref(&failed))
@@ -202,6 +260,16 @@ struct Columns<'a> {
     link_priority: Vec<i16>,
     link_label: Vec<Option<&'a str>>,
     signals: Vec<Option<&'a str>>,
+    simhash: Vec<Option<i64>>,
+    edge_position: Vec<i32>,
+    edge_task: Vec<i64>,
+    edge_host: Vec<i32>,
+    edge_digest: Vec<Uuid>,
+    edge_url: Vec<Option<&'a str>>,
+    edge_kind: Vec<&'static str>,
+    edge_nofollow: Vec<bool>,
+    edge_rel: Vec<Option<&'a str>>,
+    edge_anchor: Vec<Option<&'a str>>,
 }
 
 impl<'a> Columns<'a> {
@@ -226,8 +294,28 @@ impl<'a> Columns<'a> {
                     .link_detail
                     .push(link.excluded.as_ref().map(|(_, detail)| detail.as_str()));
             }
+            for edge in &finish.edges {
+                columns.push_edge(position, edge);
+            }
         }
         columns
+    }
+
+    fn push_edge(&mut self, position: i32, edge: &'a Edge) {
+        let (task, host, digest, url) = match &edge.target {
+            Target::Task(task) => (task.0, 0, Uuid::nil(), None),
+            Target::Url { host, digest, url } => (0, host.0, (*digest).into(), url.as_deref()),
+            Target::Elsewhere(url) => (0, 0, Uuid::nil(), Some(url.as_str())),
+        };
+        self.edge_position.push(position);
+        self.edge_task.push(task);
+        self.edge_host.push(host);
+        self.edge_digest.push(digest);
+        self.edge_url.push(url);
+        self.edge_kind.push(edge.kind);
+        self.edge_nofollow.push(edge.nofollow);
+        self.edge_rel.push(edge.rel.as_deref());
+        self.edge_anchor.push(edge.anchor.as_deref());
     }
 
     fn push_outcome(&mut self, finish: &'a Finish) {
@@ -310,14 +398,16 @@ impl<'a> Columns<'a> {
         self.keep_body.push(page.is_some_and(|p| p.body.is_some()));
         self.body.push(page.and_then(|p| p.body.as_deref()));
         self.signals.push(page.and_then(|p| p.signals.as_deref()));
+        self.simhash.push(page.and_then(|p| p.simhash));
     }
 
     async fn send(
         &self,
         worker: WorkerId,
         batch: &[Finish],
+        skip_repeats: bool,
         db: &mut Session,
-    ) -> std::result::Result<Vec<bool>, sqlx::Error> {
+    ) -> std::result::Result<Vec<Finished>, sqlx::Error> {
         // Each try anew, and before it is sent.
         let ended_ago: Vec<i64> = batch
             .iter()
@@ -328,7 +418,7 @@ impl<'a> Columns<'a> {
                     .map_or(0, |page| i64::from(ms(page.ended.elapsed())))
             })
             .collect();
-        sqlx::query_file_scalar!(
+        let rows = sqlx::query_file!(
             "src/frontier/sql/finish.sql",
             worker.0,
             &self.tasks,
@@ -380,10 +470,37 @@ impl<'a> Columns<'a> {
             &self.reading as &[Option<i32>],
             &self.signals as &[Option<&str>],
             &self.link_priority,
-            &self.link_label as &[Option<&str>]
+            &self.link_label as &[Option<&str>],
+            &self.edge_position,
+            &self.edge_task,
+            &self.edge_host,
+            &self.edge_digest,
+            &self.edge_url as &[Option<&str>],
+            &self.edge_kind as &[&str],
+            &self.edge_nofollow,
+            &self.edge_rel as &[Option<&str>],
+            &self.edge_anchor as &[Option<&str>],
+            &self.simhash as &[Option<i64>],
+            skip_repeats
         )
         .fetch_all(db)
-        .await
+        .await?;
+        // Of the whole batch, with the first row.
+        let mut tasks = rows
+            .first()
+            .and_then(|row| row.ids.clone())
+            .unwrap_or_default()
+            .into_iter();
+        let finished = rows.iter().zip(batch).map(|(row, finish)| Finished {
+            accepted: row.accepted,
+            repeats: row.repeats,
+            tasks: tasks
+                .by_ref()
+                .take(finish.edges.len())
+                .map(|id| (id != 0).then_some(TaskId(id)))
+                .collect(),
+        });
+        Ok(finished.collect())
     }
 }
 

@@ -82,7 +82,7 @@ pub use claim::{Appetite, Claim, ClaimedHost, ClaimedTask};
 pub use ending::Ending;
 pub use enqueue::Seed;
 pub use error::FrontierError;
-pub use finish::{Finish, NewLink, Outcome};
+pub use finish::{Edge, Finish, Finished, NewLink, Outcome, Target};
 pub use host::{Giving, Pace, Release};
 pub use nudge::{Ear, Ears};
 pub use proxies::ProxyRow;

@@ -32,6 +32,8 @@ pub struct FrontierSettings {
     pub obey_robots: bool,
     /// Under which rules two URLs are one page, for good: stored digests depend on them. Default: those that always hold.
     pub canon: Canon,
+    /// Whether the links of a page are not followed whose payload another page has that was. Default no.
+    pub skip_duplicate_links: bool,
     /// How long a robots.txt counts. Default 24 h, at most (RFC 9309 §2.4).
     pub robots_ttl: Duration,
     /// How long the absence of a robots.txt counts. Default 1 h.
@@ -59,6 +61,7 @@ impl Default for FrontierSettings {
             spread: Duration::from_secs(5),
             obey_robots: true,
             canon: Canon::default(),
+            skip_duplicate_links: false,
             robots_ttl: Duration::from_secs(24 * 3600),
             robots_error_ttl: Duration::from_secs(3600),
             patience: Duration::from_secs(300),

@@ -270,6 +270,7 @@ async fn late_finish(dying: &Member, claimed: &Claim, session: &mut Session) -> 
             outcome: Outcome::Done { reason: None },
             page: Some(PageRow::without_answer("late", "", Duration::ZERO, None)),
             links: Vec::new(),
+            edges: Vec::new(),
         })
         .collect();
     session

@@ -70,6 +70,8 @@ pub struct PageRow {
     pub reading: Option<i32>,
     /// Decoded UTF-8 text, where it is kept; goes to table `bodies`.
     pub body: Option<Vec<u8>>,
+    /// Fingerprint of its visible text, [`crate::extract::simhash`].
+    pub simhash: Option<i64>,
     /// What it says about its use, a JSON object of [`signals_json`](super::signals_json).
     pub signals: Option<String>,
 }
@@ -186,6 +188,7 @@ impl PageRow {
             headers: None,
             reading: None,
             body: None,
+            simhash: None,
             signals: None,
         }
     }

@@ -157,3 +157,65 @@ async fn processes_share_a_crawl_without_getting_into_each_others_way() {
         assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
     }
 }
+
+/// What the link graph costs: the same site, 32 links to other pages on each page, with `--links` none, internal and all in turn.
+///
+/// Run it on a quiet machine with `PGCRAWL_BIN=$PWD/target/release/pgcrawl cargo test --test it the_link_graph_costs -- --ignored --nocapture`;
+/// `PGCRAWL_SCALE_PAGES` (20,000) and `PGCRAWL_SCALE_ROUNDS` (3) say how much.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes"]
+async fn the_link_graph_costs() {
+    const LINKS: u64 = 32;
+    let asked = |name: &str, default| std::env::var(name).map_or(default, |n| n.parse().unwrap());
+    let pages: u64 = asked("PGCRAWL_SCALE_PAGES", 20_000);
+    let site = Site::builder()
+        .otherwise(move |request| async move {
+            let path = request.uri().path().trim_start_matches("/p");
+            let n: u64 = path.parse().unwrap_or(0);
+            // Ten pages that all link to, the two that make it a tree, and others: each of them once.
+            let mut to: Vec<u64> = (0..10).chain([2 * n + 1, 2 * n + 2]).collect();
+            to.extend(
+                (1..)
+                    .map(|k| n * 7_919 + k * 104_729)
+                    .take(4 * LINKS as usize),
+            );
+            let mut seen = std::collections::HashSet::new();
+            let links: String = to
+                .into_iter()
+                .enumerate()
+                .map(|(at, to)| if at < 10 { to } else { to % pages })
+                .filter(|to| seen.insert(*to))
+                .take(LINKS as usize)
+                .map(|to| format!("<li><a href=/p{to}>Chapter {to} of the manual</a>\n"))
+                .collect();
+            let text = "lorem ipsum ".repeat(200);
+            let html = format!("<title>Page {n}</title><p>{n} {text}</p><ul>{links}</ul>");
+            axum::response::Html(html).into_response()
+        })
+        .unrecorded()
+        .start()
+        .await;
+    let seed = site.url("/p0");
+    println!("| --links | pages/s | rows | size |\n|---|---|---|---|");
+    for _ in 0..asked("PGCRAWL_SCALE_ROUNDS", 3) {
+        for graph in ["none", "internal", "all"] {
+            let db = TestDb::new().await;
+            let began = std::time::Instant::now();
+            let flags = ["--delay", "0s", "--per-host", "32", "-q", "--links", graph];
+            let (code, said) = ended(&run(&db, &[&["crawl", &seed], &flags[..]].concat()).await);
+            let seconds = began.elapsed().as_secs_f64();
+            assert_eq!(code, 0, "{said}");
+            assert_eq!(
+                number(&db.pool, "select count(*) from pages").await,
+                pages as i64
+            );
+            let rows = number(&db.pool, "select count(*) from links").await;
+            let bytes = number(&db.pool, "select pg_total_relation_size('links')").await;
+            let rate = pages as f64 / seconds;
+            println!(
+                "| {graph} | {rate:.0} | {rows} | {} MB |",
+                bytes / 1_000_000
+            );
+        }
+    }
+}

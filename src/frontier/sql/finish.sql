@@ -1,5 +1,6 @@
 -- Finishes visits: pages, bodies, status, new tasks and counts in one statement, so all of a visit is there or none of it, and a client that
 -- is stopped half way holds no lock. $1 worker. Answers one row a visit, in order: accepted or not. One that is not accepted left no trace.
+-- With the first row come the tasks of the edges, see there.
 --
 -- Visits, one element each:  $2 tasks, $3 claim versions, $4 statuses (done, failed, excluded), $5 reasons, $6 details, $7 ms until it is due
 -- again (null = never), $8 whether the attempt is charged; then the page: $9 visited (has a page row), $10 … $37 its columns, $38 bodies.
@@ -7,18 +8,21 @@
 -- one batch), $40 host ids, $41 digests, $42 urls, $43 depths, $44 hops, $45 and $46 reason and detail of those that are excluded from the start.
 -- More of the page: $47 HTTP version, $48 fingerprint of its reading, $49 signals. More of the links: $50 priorities, $51 labels. Status 304 means: as it was; the row of the last visit stays but for
 -- what is new.
+-- The link graph, in the order of the visits and in each of its page: $52 the position of the visit, $53 the task that the edge leads to (0 = to be
+-- looked up), $54 host id (0 = not to be looked up) and $55 digest to look it up by, $56 its URL where the edge is kept without a task, $57 kinds,
+-- $58 nofollow, $59 rels, $60 texts. $61 fingerprints of texts, of the pages; $62 whether links of a page that repeats another are not followed.
 with visits as materialized (
     select *
     from unnest($2::bigint[], $3::int[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::boolean[], $9::boolean[],
                 $10::smallint[], $11::smallint[], $12::int[], $13::bigint[], $14::bigint[], $15::int[], $16::text[], $17::text[], $18::text[],
                 $19::text[], $20::text[], $21::text[], $22::text[], $23::text[], $24::text[], $25::text[], $26::text[], $27::text[],
                 $28::text[], $29::text[], $30::text[], $31::text[], $32::text[], $33::text[], $34::bytea[], $35::text[], $36::bigint[],
-                $37::boolean[], $38::bytea[], $47::text[], $48::int[], $49::text[]) with ordinality
+                $37::boolean[], $38::bytea[], $47::text[], $48::int[], $49::text[], $61::bigint[]) with ordinality
          as v (task_id, claim_version, status, reason, detail, due_ms, charged, visited,
                http_status, page_hops, fetch_ms, wire_bytes, body_bytes, links, truncated, error, error_detail,
                final_url, redirect_to, content_type, charset, charset_from, lang, title, description, h1,
                canonical_url, robots, etag, last_modified, ip, proxy, digest, headers, ended_ago_ms,
-               keep_body, body, http_version, reading, signals, position)
+               keep_body, body, http_version, reading, signals, simhash, position)
 ),
 -- Locked, and not yet changed: whoever finds our row by its URL waits for a change of it, not for a lock. All that may wait for other finishes (new
 -- keys) comes before all that makes them wait, or two visits deadlock that link to each other and whose rows came between.
@@ -32,12 +36,35 @@ mine as materialized (
     order by t.id
     for no key update of t
 ),
+-- Pages whose payload another task's page has that was followed. Exact for what is committed and for this batch: two finishes at the same time do not see
+-- each other's pages, and both are followed.
+repeats as materialized (
+    select position,
+           coalesce(original, nullif(first_value(id) over (partition by digest, original is null order by position), id)) as original
+    from (select m.id, m.position, v.digest, p.task_id as original
+          from mine m
+          join visits v on v.position = m.position
+          left join lateral (
+              select task_id
+              from pages
+              where digest = v.digest
+                and duplicate_of is null    -- its links were followed; else two might wait for each other
+                and task_id <> m.id
+              limit 1
+          ) p on true
+          where $62::boolean
+            and v.visited
+            and v.http_status between 200 and 299
+            and v.truncated is null
+            and v.digest is not null) s
+),
 found as materialized (
     select distinct on (l.host_id, l.url_digest) l.*, m.id as via
     from unnest($39::int[], $40::int[], $41::uuid[], $42::text[], $43::smallint[], $44::smallint[], $45::text[], $46::text[],
                 $50::smallint[], $51::text[])
          as l (position, host_id, url_digest, url, depth, hops, reason, detail, priority, label)
     join mine m on m.position = l.position
+    where l.position <> all (array(select position from repeats where original is not null))
     order by l.host_id, l.url_digest, l.depth, l.hops
 ),
 fresh as (
@@ -63,6 +90,29 @@ inserted as materialized (
     select count(*) as n
     from fresh
 ),
+-- Afterwards: it sees what was just inserted, and what others had inserted that we waited for.
+resolved as materialized (
+    select task_ids($54::int[], $55::uuid[]) as ids
+    from inserted
+),
+-- By position: arrays, since a join of thousands of edges with hundreds of visits must not depend on what the planner thinks of arrays.
+pages_read as materialized (
+    select array_agg(coalesce(m.id, 0) order by v.position) as ids
+    from visits v
+    left join mine m on m.position = v.position
+),
+edges as materialized (
+    select e.position, e.from_task, e.to_task, e.nofollow, e.kind, e.rel, e.anchor,
+           case when e.to_task is null then e.to_url end as to_url,
+           row_number() over (partition by e.position order by e.n)::smallint as place
+    from (select e.*,
+                 (select ids from pages_read)[e.position] as from_task,
+                 nullif(case when e.known <> 0 then e.known else (select ids from resolved)[e.n] end, 0) as to_task
+          from unnest($52::int[], $53::bigint[], $56::text[], $57::text[], $58::boolean[], $59::text[], $60::text[]) with ordinality
+               as e (position, known, to_url, kind, nofollow, rel, anchor, n)) e
+    where e.from_task <> 0
+      and (e.to_task is not null or e.to_url is not null)
+),
 accepted as (
     update tasks t
     set status       = v.status::task_status,
@@ -81,13 +131,47 @@ accepted as (
       and t.id = m.id
     returning t.id, t.status as new_status, t.available_at, v.*
 ),
+-- The links of a page are those of its row: a visit without one, and a 304, leave them as they are. Only whoever holds the task's row writes them, so
+-- nobody is waited for; what has not changed is not written.
+linked as (
+    insert into links (from_task, place, to_task, nofollow, kind, rel, anchor, to_url)
+    select from_task, place, to_task, nofollow, kind, rel, anchor, to_url
+    from edges
+    order by from_task, place
+    on conflict (from_task, place) do update
+    set to_task  = excluded.to_task,
+        nofollow = excluded.nofollow,
+        kind     = excluded.kind,
+        rel      = excluded.rel,
+        anchor   = excluded.anchor,
+        to_url   = excluded.to_url
+    where (links.to_task, links.nofollow, links.kind, links.rel, links.anchor, links.to_url)
+          is distinct from (excluded.to_task, excluded.nofollow, excluded.kind, excluded.rel, excluded.anchor, excluded.to_url)
+),
+unlinked as (
+    delete from links
+    where ctid = any (array(
+        select l.row
+        from accepted a
+        left join (select position, max(place) as place from edges group by position) e on e.position = a.position
+        cross join lateral (
+            select links.ctid as row
+            from links
+            where links.from_task = a.id
+              and links.place > coalesce(e.place, 0)
+            offset 0
+        ) l
+        where a.visited
+          and a.http_status is distinct from 304))
+),
 written as (
     insert into pages (task_id, claim_version, http_status, hops, fetch_ms, fetched_at, wire_bytes, body_bytes, links, truncated, error, error_detail,
                        final_url, redirect_to, content_type, charset, charset_from, lang, title, description, h1, canonical_url, robots,
-                       etag, last_modified, ip, proxy, digest, headers, http_version, reading, signals)
+                       etag, last_modified, ip, proxy, digest, headers, http_version, reading, signals, simhash, duplicate_of)
     select id, claim_version, http_status, page_hops, fetch_ms, now() - make_interval(secs => ended_ago_ms / 1000.0), wire_bytes, body_bytes, links,
            truncated, error, error_detail, final_url, redirect_to, content_type, charset, charset_from, lang, title, description, h1,
-           canonical_url, robots, etag, last_modified, ip::inet, proxy, digest, headers::jsonb, http_version, reading, signals::jsonb
+           canonical_url, robots, etag, last_modified, ip::inet, proxy, digest, headers::jsonb, http_version, reading, signals::jsonb, simhash,
+           (select r.original from repeats r where r.position = accepted.position)
     from accepted
     where visited    -- a failed visit says why in its row; http_status null = no answer
       and (http_status is distinct from 304 or not exists (select from pages p where p.task_id = accepted.id))    -- somebody deleted it meanwhile
@@ -123,6 +207,8 @@ written as (
         http_version  = excluded.http_version,
         reading       = excluded.reading,
         signals       = excluded.signals,
+        simhash       = excluded.simhash,
+        duplicate_of  = excluded.duplicate_of,
         body_at       = null
 ),
 unmodified as (
@@ -191,7 +277,9 @@ counted as (
           from accepted) s
     where worker_id = $1::int
 )
-select a.id is not null as "accepted!"
+select a.id is not null as "accepted!",
+       exists (select from repeats r where r.position = v.position and r.original is not null) as "repeats!",
+       case when v.position = 1 then (select ids from resolved) end as ids
 from visits v
 left join accepted a on a.position = v.position
 order by v.position

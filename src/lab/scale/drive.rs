@@ -182,6 +182,7 @@ async fn end(member: &Member, claim: &Claim) -> Result<Vec<bool>> {
             outcome: Outcome::Done { reason: None },
             page: Some(page()),
             links: Vec::new(),
+            edges: Vec::new(),
         })
         .collect();
     let accepted = member.frontier.finish(member.id, &batch).await?;

@@ -220,6 +220,7 @@ async fn live(
                 outcome: Outcome::Done { reason: None },
                 page: Some(PageRow::without_answer("none", "", Duration::ZERO, None)),
                 links: Vec::new(),
+                edges: Vec::new(),
             };
             worker.frontier.finish(worker.id, &[finish]).await?;
         }

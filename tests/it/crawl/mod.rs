@@ -4,6 +4,7 @@ mod answers;
 mod bounds;
 mod ending;
 mod hostile;
+mod links;
 mod politeness;
 mod proxies;
 mod redirects;

@@ -555,7 +555,10 @@ impl Crawler {
         };
         self.know_hosts(&places).await;
         let page = match outcome {
-            Outcome::Done { .. } => Some(page()),
+            Outcome::Done { .. } => Some(PageRow {
+                links: places.len() as u32,
+                ..page()
+            }),
             Outcome::Failed { .. } => {
                 Some(PageRow::without_answer("timeout", "", Duration::ZERO, None))
             }
@@ -569,6 +572,10 @@ impl Crawler {
             links: places
                 .iter()
                 .map(|&to| super::link(self.hosts[&to.0], &web::url(to)))
+                .collect(),
+            edges: places
+                .iter()
+                .map(|&to| super::edge(self.hosts[&to.0], &web::url(to)))
                 .collect(),
         }
     }
@@ -706,6 +713,14 @@ impl Findings {
             (
                 "a page of no accepted visit",
                 "select count(*) from pages p where not exists (select from audit a where a.task_id = p.task_id and a.claim_version = p.claim_version)",
+            ),
+            (
+                "links that are not those of the page",
+                "select count(*) from pages p where p.http_status = 200 and p.links <> (select count(*) from links l where l.from_task = p.task_id)",
+            ),
+            (
+                "a link that leads to no task",
+                "select count(*) from links l where not exists (select from tasks t where t.id = l.to_task)",
             ),
             (
                 "visits that the workers' counts do not hold",

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use pgcrawl::frontier::{Finish, NewLink, Outcome, Seed};
+use pgcrawl::frontier::{Edge, Finish, NewLink, Outcome, Seed};
 
 use super::protocol::{FINISH, replaced};
-use super::{Ground, done, failed, link, page, protocol, url};
+use super::{Ground, done, edge, failed, link, page, protocol, url};
 
 #[tokio::test]
 async fn a_lost_lease_cannot_finish_a_task() {
@@ -18,6 +18,10 @@ async fn a_lost_lease_cannot_finish_a_task() {
     let host = ground.host("https://a.example/").await;
     let mut visit = Finish {
         links: vec![link(host, "https://a.example/found")],
+        edges: vec![
+            edge(host, "https://a.example/found"),
+            edge(host, "https://a.example/"),
+        ],
         ..done(&task)
     };
     if let Some(page) = &mut visit.page {
@@ -35,6 +39,7 @@ async fn a_lost_lease_cannot_finish_a_task() {
     );
     assert_eq!(ground.number("select count(*) from pages").await, 0);
     assert_eq!(ground.number("select count(*) from bodies").await, 0);
+    assert_eq!(ground.number("select count(*) from links").await, 0);
     assert_eq!(ground.number("select count(*) from tasks").await, 1);
     assert_eq!(ground.finish(other, &[done(&again)]).await, [true]);
     assert_eq!(ground.finish(late, &[visit]).await, [false]);
@@ -132,6 +137,7 @@ async fn finishes_that_link_to_each_other(statement: &str) -> Vec<String> {
     let mut third = ground.db.pool.begin().await.unwrap();
     insert(&mut third, &links[1]).await;
     let visit = Finish {
+        edges: edges(&links),
         links: links.clone(),
         ..done(&first)
     };
@@ -144,6 +150,7 @@ async fn finishes_that_link_to_each_other(statement: &str) -> Vec<String> {
     drop(fourth);
     let second = ground.claim_task(two).await;
     let visit = Finish {
+        edges: edges(&links[..1]),
         links: links[..1].to_vec(),
         ..done(&second)
     };
@@ -160,6 +167,14 @@ async fn finishes_that_link_to_each_other(statement: &str) -> Vec<String> {
                 .and_then(sqlx::error::DatabaseError::code);
             code.unwrap_or_default().into_owned()
         })
+        .collect()
+}
+
+/// The same links for the link graph.
+fn edges(links: &[NewLink]) -> Vec<Edge> {
+    links
+        .iter()
+        .map(|link| edge(link.host, &link.url))
         .collect()
 }
 

@@ -9,6 +9,7 @@ mod crawlers;
 mod finish;
 mod guards;
 mod hosts;
+mod links;
 mod parking;
 mod plans;
 mod protocol;
@@ -23,8 +24,8 @@ use std::time::Duration;
 
 use pgcrawl::canon::PageUrl;
 use pgcrawl::frontier::{
-    Appetite, Claim, ClaimedHost, ClaimedTask, Finish, Frontier, FrontierSettings, Giving, HostId,
-    Identity, NewLink, Outcome, Release, Seed, WorkerId,
+    Appetite, Claim, ClaimedHost, ClaimedTask, Edge, Finish, Frontier, FrontierSettings, Giving,
+    HostId, Identity, NewLink, Outcome, Release, Seed, Target, WorkerId,
 };
 use pgcrawl::pages::PageRow;
 use sqlx::{AssertSqlSafe, Executor as _};
@@ -200,6 +201,7 @@ fn done(task: &ClaimedTask) -> Finish {
         outcome: Outcome::Done { reason: None },
         page: Some(page()),
         links: Vec::new(),
+        edges: Vec::new(),
     }
 }
 
@@ -232,6 +234,21 @@ fn link(host: HostId, to: &str) -> NewLink {
         priority: 0,
         label: None,
         excluded: None,
+    }
+}
+
+/// An edge to what may be a task.
+fn edge(host: HostId, to: &str) -> Edge {
+    Edge {
+        target: Target::Url {
+            host,
+            digest: url(to).digest(),
+            url: None,
+        },
+        kind: "a",
+        nofollow: false,
+        rel: None,
+        anchor: Some("a text".into()),
     }
 }
 

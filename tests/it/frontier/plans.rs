@@ -148,7 +148,7 @@ const STATEMENTS: [(&str, &str); 38] = [
 ];
 
 /// What people and `pgcrawl status` ask again and again, and a step of an operator's walk (`operate/walk.rs`).
-const VIEWS: [(&str, &str); 7] = [
+const VIEWS: [(&str, &str); 10] = [
     (
         "a step of a walk",
         "with looked as materialized (select id, status, available_at, priority from tasks where id > $1::bigint order by id limit $2::int) select (select max(id) from looked), array_agg(task_id order by task_id) from (select * from visits where task_id = any (array(select id from looked where status = 'failed')) offset 0) visits where (http_status = 503 and authority = 'http://a.example')",
@@ -162,13 +162,25 @@ const VIEWS: [(&str, &str); 7] = [
         "select * from host_progress where authority = $1",
     ),
     (
+        "who links to a page",
+        "select v.url, l.anchor from links l join lateral (select url from tasks where id = l.from_task limit 1) v on true where l.to_task = $1",
+    ),
+    (
+        "where a page links to",
+        "select coalesce(t.url, l.to_url) from links l left join lateral (select url from tasks where id = l.to_task limit 1) t on true where l.from_task = $1",
+    ),
+    (
+        "pages with the payload of a page",
+        "select task_id from pages where digest = $1",
+    ),
+    (
         "a host's tasks",
         "select status, count(*) from tasks where host_id = $1 group by status",
     ),
 ];
 
 /// The tables that grow.
-const LARGE: [&str; 4] = ["tasks", "hosts", "pages", "bodies"];
+const LARGE: [&str; 5] = ["tasks", "hosts", "pages", "bodies", "links"];
 
 /// Indexes that hold but a part of a table: what is open, not what is done.
 const PARTIAL: [&str; 5] = [
@@ -213,7 +225,7 @@ fn walk(node: &Value, limited: bool, sorted: bool, found: &mut Vec<String>) {
         let index = text("Index Name");
         let by_index = matches!(kind, "Index Scan" | "Index Only Scan");
         // Rows by their keys: as many as the statement names.
-        let looks_up = by_index && text("Index Cond").contains(" = ");
+        let looks_up = by_index && text("Index Cond").contains(" = ") || kind == "Tid Scan";
         let is_partial = PARTIAL.contains(&index);
         let ends_early = by_index && limited && !sorted;
         if !looks_up && !(ends_early && (is_partial || node.get("Filter").is_none())) {

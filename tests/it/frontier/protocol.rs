@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use pgcrawl::clock::Boottime;
 use pgcrawl::frontier::{
-    Appetite, Claim, ClaimedHost, ClaimedTask, Finish, Frontier, HostId, Outcome, Release, TaskId,
-    WorkerId,
+    Appetite, Claim, ClaimedHost, ClaimedTask, Finish, Frontier, HostId, Outcome, Release, Target,
+    TaskId, WorkerId,
 };
 use pgcrawl::pages::PageRow;
 use sqlx::postgres::PgRow;
@@ -194,6 +194,11 @@ pub(super) async fn finish(
         .zip(1_i32..)
         .flat_map(|(visit, position)| visit.links.iter().map(move |link| (position, link)))
         .collect();
+    let edges: Vec<_> = batch
+        .iter()
+        .zip(1_i32..)
+        .flat_map(|(visit, position)| visit.edges.iter().map(move |edge| (position, edge)))
+        .collect();
     sqlx::query_scalar(AssertSqlSafe(sql.to_owned()))
         .bind(worker.0)
         .bind(column(batch, |visit| visit.task.0))
@@ -272,6 +277,36 @@ pub(super) async fn finish(
         .bind(column(&links, |(_, link)| {
             link.label.as_deref().map(str::to_owned)
         }))
+        .bind(column(&edges, |(position, _)| *position))
+        .bind(column(&edges, |(_, edge)| match edge.target {
+            Target::Task(task) => task.0,
+            _ => 0,
+        }))
+        .bind(column(&edges, |(_, edge)| match edge.target {
+            Target::Url { host, .. } => host.0,
+            _ => 0,
+        }))
+        .bind(column(&edges, |(_, edge)| match edge.target {
+            Target::Url { digest, .. } => Uuid::from(digest),
+            _ => Uuid::nil(),
+        }))
+        .bind(column(&edges, |(_, edge)| match &edge.target {
+            Target::Task(_) => None,
+            Target::Url { url, .. } => url.clone(),
+            Target::Elsewhere(url) => Some(url.clone()),
+        }))
+        .bind(column(&edges, |(_, edge)| edge.kind))
+        .bind(column(&edges, |(_, edge)| edge.nofollow))
+        .bind(column(&edges, |(_, edge)| {
+            edge.rel.as_deref().map(str::to_owned)
+        }))
+        .bind(column(&edges, |(_, edge)| {
+            edge.anchor.as_deref().map(str::to_owned)
+        }))
+        .bind(column(batch, |visit| {
+            visit.page.as_ref().and_then(|page| page.simhash)
+        }))
+        .bind(false)
         .fetch_all(db)
         .await
 }

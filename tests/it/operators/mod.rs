@@ -116,6 +116,7 @@ impl Ground {
                 outcome: end(&task.url),
                 page: Some(page()),
                 links: Vec::new(),
+                edges: Vec::new(),
             })
             .collect();
         let accepted = self

@@ -217,6 +217,7 @@ async fn what_is_open_is_excluded_and_the_late_finish_of_a_claimed_one_is_refuse
         outcome: done(),
         page: Some(page()),
         links: Vec::new(),
+        edges: Vec::new(),
     };
     assert_eq!(
         ground

@@ -334,6 +334,7 @@ impl<'a> Scene<'a> {
                     outcome: Outcome::Done { reason: None },
                     page: Some(PageRow::without_answer("", "", Duration::ZERO, None)),
                     links: vec![super::link(id, "https://a.example/found")],
+                    edges: Vec::new(),
                 };
                 // Whether it was accepted is not told any more where the answer was lost.
                 frontier.finish(me, &[finish]).await.unwrap();
