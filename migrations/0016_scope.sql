@@ -23,17 +23,18 @@ comment on view rejections is 'Links that were left out, by reason, over all pro
 create table shape_mark (
     id       boolean not null default true,
     version  int not null default 0,
-    up_to_at timestamptz not null default '-infinity',
+    up_to_at timestamptz not null default now(),
     up_to    bigint not null default 0,
     constraint shape_mark_pkey primary key (id),
     constraint shape_mark_is_one check (id)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
-insert into shape_mark default values;
+insert into shape_mark default values;    -- what was fetched before is not looked at
 
 comment on table  shape_mark is 'One row: how far pages are folded into url_shapes.';
 comment on column shape_mark.version is 'Counts changes of which shapes are parked; processes read them anew then.';
-comment on column shape_mark.up_to_at is 'Pages fetched before then are folded in, and of that moment those of tasks up to up_to.';
+comment on column shape_mark.up_to_at is 'Pages fetched up to then are folded in.';
+comment on column shape_mark.up_to is 'The last task among them.';
 
 create table url_shapes (
     id        int generated always as identity,

@@ -55,7 +55,7 @@ impl Exit {
             Exit::Error => "an error, said on standard error",
             Exit::Usage => "a wrong command line or configuration",
             Exit::HostsLeft => "finished, but hosts were parked or given up",
-            Exit::LimitReached => "a limit of pages or time was reached",
+            Exit::LimitReached => "a limit of pages, bytes or time was reached",
             Exit::Interrupted => "interrupted by a signal",
             Exit::SeedsFailed => "no seed gave a usable answer",
             Exit::RobotsBlocked => "robots.txt forbade every seed",

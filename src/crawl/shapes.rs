@@ -24,8 +24,11 @@ use crate::{
 /// Pages that are folded in by one statement.
 const PAGES: u32 = 2_000;
 
-/// Pages are committed that long after their fetch at most, as a rule; one that comes later is not looked at.
-const LAG: Duration = Duration::from_secs(3);
+/// Statements of one look, at most: other upkeep waits for it.
+const ROUNDS: usize = 10;
+
+/// Pages are committed that long after their fetch at most, as a rule; one that comes later is not looked at, which only makes the evidence less.
+const LAG: Duration = Duration::from_secs(1);
 
 /// The shapes that are parked, as this process knows them.
 #[derive(Debug, Default)]
@@ -60,7 +63,7 @@ pub(super) async fn fold(cx: &Context) -> Result<(), FrontierError> {
     if limits.pages == 0 {
         return Ok(());
     }
-    loop {
+    for _ in 0..ROUNDS {
         let pages = cx.frontier.shape_pages(PAGES, LAG).await?;
         let (Some(first), Some(last)) = (pages.first(), pages.last()) else {
             return Ok(());
@@ -100,6 +103,7 @@ pub(super) async fn fold(cx: &Context) -> Result<(), FrontierError> {
             return Ok(());
         }
     }
+    Ok(())
 }
 
 /// What pages say of their shapes, beside what is known of these.

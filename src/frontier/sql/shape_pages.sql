@@ -1,5 +1,5 @@
 -- Pages that are not folded into url_shapes yet, in the order of their fetch: first visits that brought a page. The youngest seconds are left
--- for the next time, since pages are committed somewhat later than they are fetched. $1 pages at most, $2 ms that are left. No row where
+-- for the next time, since pages are committed somewhat later than they are fetched. $1 pages, about, $2 ms that are left. No row where
 -- nothing is new; the last row is where the watermark goes.
 with mark as materialized (
     select up_to_at, up_to
@@ -8,11 +8,16 @@ with mark as materialized (
 looked as materialized (
     select p.task_id, p.fetched_at, p.http_status, p.digest, p.body_at
     from pages p
-    where p.fetched_at >= (select up_to_at from mark)
+    where p.fetched_at > (select up_to_at from mark)
       and p.fetched_at < now() - make_interval(secs => $2::int / 1000.0)
-      and (p.fetched_at, p.task_id) > ((select up_to_at from mark), (select up_to from mark))
-    order by p.fetched_at, p.task_id
-    limit $1::int
+      -- Those of one moment belong together, so that the moment is all there is to remember. In the order of the index, without a sort.
+      and p.fetched_at <= coalesce((select b.fetched_at
+                                    from pages b
+                                    where b.fetched_at > (select up_to_at from mark)
+                                    order by b.fetched_at
+                                    offset $1::int - 1
+                                    limit 1), 'infinity')
+    order by p.fetched_at
 )
 select l.task_id as "task_id!",
        l.fetched_at as "fetched_at!",

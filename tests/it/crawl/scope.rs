@@ -63,9 +63,9 @@ async fn a_media_type_that_a_rule_wants_is_read_and_one_that_it_leaves_out_is_no
     setup(&["include type image/*", "exclude type text/plain"])
         .crawl(&db, &[site.url("/")])
         .await;
-    let read = "select right(t.url, 2), p.body_bytes, coalesce(p.truncated, '-') from pages p join tasks t on t.id = p.task_id order by 1";
+    let read = "select right(t.url, 2), p.body_bytes, coalesce(p.truncated, '-') from pages p join tasks t on t.id = p.task_id where t.depth = 1 order by 1";
     let read = column(&db.pool, read).await;
-    assert_eq!(read[1..], ["/a,19,-", "/b,0,unwanted"], "{read:?}");
+    assert_eq!(read, ["/a,19,-", "/b,0,unwanted"]);
 }
 
 /// Four hosts in a row, each with a page that leads to the next and back.

@@ -1,5 +1,7 @@
 //! `pgcrawl scope` and `pgcrawl traps`: rules that change while tasks are there.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use axum::response::{Html, IntoResponse as _};
 use serde_json::{Value, json};
 use sqlx::Executor as _;
@@ -188,21 +190,49 @@ async fn a_shape_that_is_unparked_is_visited_whatever_its_pages_bring() {
     let all: String = (0..400)
         .map(|n| format!("<a href=/cal/{n}>n</a>"))
         .collect();
+    let (park, parked) = tokio::sync::watch::channel(false);
+    let asked = AtomicUsize::new(0);
     let site = Site::builder()
         .otherwise(move |request| {
-            let page = match request.uri().path() {
-                "/" => all.clone(),
-                _ => "nothing on".to_owned(),
-            };
-            async move { Html(page).into_response() }
+            let (all, mut parked) = (all.clone(), parked.clone());
+            let before = asked.fetch_add(1, Ordering::Relaxed);
+            async move {
+                let path = request.uri().path().to_owned();
+                // Nobody waits for the detector, so the site does.
+                if before >= 200 {
+                    let _ = parked.wait_for(|parked| *parked).await;
+                }
+                Html(if path == "/" {
+                    all
+                } else {
+                    "nothing on".to_owned()
+                })
+                .into_response()
+            }
         })
         .start()
         .await;
     let db = TestDb::new().await;
+    let looking = tokio::spawn({
+        let pool = db.pool.clone();
+        async move {
+            let sql = "select count(*) from trap_shapes";
+            while sqlx::query_scalar::<_, i64>(sql)
+                .fetch_one(&pool)
+                .await
+                .unwrap()
+                == 0
+            {
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
+            let _ = park.send(true);
+        }
+    });
     let seed = site.url("/");
     let arguments = ["crawl", &seed, "--delay", "15ms", "--ignore-robots"];
     let (code, said) = ended(&run(&db, &arguments).await);
     assert_eq!(code, 0, "{said}");
+    looking.await.unwrap();
     let asked = site.targets().len();
     assert!(asked < 401, "{asked}");
     let output = run(&db, &["traps", "show"]).await;
