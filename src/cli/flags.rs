@@ -39,6 +39,18 @@ pub struct CrawlFlags {
     #[arg(long, help_heading = "What to crawl")]
     pub store_bodies: bool,
 
+    /// File of hosts and URLs that must not be visited; repeatable
+    ///
+    /// `example.org`, `*.example.org` or `https://example.org/private` a line. Read again when it changes; counts for all
+    /// processes of the crawl. Key scope.block_lists, default none.
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "What to crawl",
+        hide_short_help = true
+    )]
+    pub block_list: Vec<String>,
+
     /// Session ids in a URL make no other page
     ///
     /// `;jsessionid=…`, `PHPSESSID=…`, ASP.NET's `(S(…))` and their like. Pages are fetched as linked. Settled by the
@@ -301,6 +313,7 @@ impl CrawlFlags {
                 self.store_bodies,
                 "true",
             ),
+            list("--block-list", "scope.block_lists", &self.block_list),
             switch(
                 "--strip-session-ids",
                 "canon.strip_session_ids",
@@ -433,6 +446,7 @@ mod tests {
             max_pages: set("100"),
             max_duration: set("10m"),
             store_bodies: true,
+            block_list: vec!["optout.txt".to_owned()],
             strip_session_ids: true,
             strip_tracking: true,
             ignore_params: vec!["example.org: ref".to_owned()],

@@ -188,6 +188,7 @@ impl Config {
             simhash: self.crawl.simhash,
             links: self.crawl.links,
             robots_token: self.identity.robots_token.clone(),
+            block_lists: self.scope.block_lists.clone(),
             retry: self.retry_settings(),
             grace: self.shutdown.grace,
             recycle_every: self.frontier.recycle_every,

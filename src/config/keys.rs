@@ -60,6 +60,7 @@ pub const KEYS: &[Key] = keys! {
     shared  scope.rules
     shared  scope.extra_hops
     shared  scope.keep_excluded
+    machine scope.block_lists
     shared  budget.pages
     shared  budget.bytes
     shared  budget.duration

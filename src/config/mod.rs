@@ -144,6 +144,8 @@ pub struct ScopeChoice {
     pub extra_hops: u16,
     /// Whether each link that is left out becomes a row.
     pub keep_excluded: bool,
+    /// Files of what must not be visited.
+    pub block_lists: Vec<PathBuf>,
 }
 
 /// How much is fetched, over all machines and since the crawl began.

@@ -16,8 +16,9 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::{
-    CrawlSettings, address::Queues, bodies::LargeBodies, budget::HostPages, guests::Guests,
-    licence::Licence, rate::Turns, rejections::Rejections, shapes::ParkedShapes, tally::Tally,
+    CrawlSettings, address::Queues, blocks::Blocked, bodies::LargeBodies, budget::HostPages,
+    guests::Guests, licence::Licence, rate::Turns, rejections::Rejections, shapes::ParkedShapes,
+    tally::Tally,
 };
 use crate::{
     canon::{HostKey, PageUrl},
@@ -50,6 +51,8 @@ pub(super) struct Context {
     pub(super) workers: AtomicUsize,
     pub(super) licence: Arc<Licence>,
     pub(super) rules: Arc<ScopeRules>,
+    /// What must not be visited whatever the scope says.
+    pub(super) blocked: Blocked,
     pub(super) tally: Arc<Tally>,
     /// Ends fetches under way.
     pub(super) abort: CancellationToken,
@@ -116,6 +119,7 @@ impl Context {
             rules,
             tally,
             turns,
+            blocked: Blocked::default(),
             workers: AtomicUsize::new(1),
             abort: CancellationToken::new(),
             fresh: Notify::new(),

@@ -15,6 +15,7 @@
 //! | `rate` | turns in the rate of the whole crawl |
 //! | `letting_go` | gives tasks back, releases hosts |
 //! | `licence` | the heartbeat, and until when this process may fetch |
+//! | `blocks` | block lists: files that are read again, entries that all keep to |
 //! | `waking` | hints between processes that there are new tasks |
 //! | `upkeep` | due retries, lost leases, dead neighbours, counts |
 //!
@@ -22,6 +23,7 @@
 //! lines, what is claimed is recycled, and what is not committed did not happen.
 
 mod address;
+mod blocks;
 mod bodies;
 mod budget;
 mod commit;
@@ -85,6 +87,7 @@ pub struct Crawl {
     heartbeat: tokio::task::JoinHandle<()>,
     ears: Option<Ears>,
     line: std::sync::Mutex<Option<rate::Line>>,
+    lists: tokio::sync::Mutex<Vec<blocks::List>>,
 }
 
 /// What a process works with.
@@ -147,7 +150,10 @@ impl Crawl {
         let cx = Arc::new(Context::new(
             settings, frontier, fetcher, licence, rules, tally, turns,
         ));
+        let lists = cx.settings.block_lists.iter();
+        let lists = lists.map(|path| blocks::List::new(path, &me.host_name));
         let crawl = Crawl {
+            lists: tokio::sync::Mutex::new(lists.collect()),
             cx,
             heart,
             me,
@@ -170,6 +176,7 @@ impl Crawl {
         self.cx.rules.refresh(&self.cx.frontier).await?;
         self.cx.rules.set_year(crate::clock::year());
         self.cx.shapes.refresh(&self.cx).await?;
+        blocks::look(&self.cx, &mut *self.lists.lock().await).await?;
         upkeep::recycle(&self.cx, &self.me).await
     }
 
@@ -269,6 +276,11 @@ impl Crawl {
                 ended.clone(),
             ),
         );
+        let lists = std::mem::take(&mut *self.lists.lock().await);
+        let blocks = report_trouble(
+            dispatcher.reporter(),
+            blocks::run(Arc::clone(&self.cx), lists, ended.clone()),
+        );
         let turns = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         let turns = { turns }
             .take()
@@ -291,7 +303,7 @@ impl Crawl {
         tracker.wait().await;
         let _ = tokio::join!(commit, letting_go);
         ended.cancel();
-        let _ = tokio::join!(upkeep, telling);
+        let _ = tokio::join!(upkeep, blocks, telling);
         if let Some(listening) = listening {
             let _ = listening.await;
         }

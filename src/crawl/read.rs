@@ -210,7 +210,9 @@ async fn candidates(
             excluded,
         };
         let nofollow = found.nofollow || link.rel.nofollow;
-        let aim = if nofollow || hops > cx.settings.max_hops {
+        // Of a link that is blocked there is no row: what is taken from the list may be found again.
+        let is_blocked = cx.blocked.covering(&link.url).is_some();
+        let aim = if nofollow || is_blocked || hops > cx.settings.max_hops {
             Aim::withheld(cx, &link.url)
         } else {
             let place = match is_asset {
@@ -386,6 +388,9 @@ async fn redirect(cx: &Context, task: &ClaimedTask, url: &PageUrl, exchange: &Ex
             edges: edge(Aim::rejected(&target, reason)),
             ..not_followed(page, reason.of_redirect())
         };
+    }
+    if cx.blocked.covering(&target).is_some() {
+        return not_followed(page, "redirect_blocked");
     }
     let mut links = Links::default();
     let target = Candidate {

@@ -59,6 +59,14 @@ pub(super) async fn ask(
     delay: Duration,
     deadline: Boottime,
 ) -> RobotsNews {
+    if cx.blocked.covering_host(key).is_some() {
+        // No task of it will be visited, and whoever opted out is not asked for this either.
+        return RobotsNews::Known {
+            robots: Arc::new(Robots::allow_all()),
+            delay,
+            fetched: over(Boottime::now()),
+        };
+    }
     let asked = tokio::select! {
         biased;
         () = cx.abort.cancelled() => Ok(Asked::Nothing),

@@ -1,5 +1,6 @@
 //! Settings of the crawl loop.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{Budget, LinkGraph, Until};
@@ -43,6 +44,8 @@ pub struct CrawlSettings {
     pub links: LinkGraph,
     /// Product token that robots.txt and robots meta tags address us by.
     pub robots_token: String,
+    /// Files of what must not be visited, of this machine; their entries count for all. Default none.
+    pub block_lists: Vec<PathBuf>,
     /// Waits and limits of retries.
     pub retry: RetrySettings,
     /// How long a drain waits for fetches under way. Default 25 s.
@@ -75,6 +78,7 @@ impl Default for CrawlSettings {
             simhash: true,
             links: LinkGraph::default(),
             robots_token: "pgcrawl".to_owned(),
+            block_lists: Vec::new(),
             retry: RetrySettings::default(),
             grace: Duration::from_secs(25),
             recycle_every: Duration::from_secs(15),

@@ -162,6 +162,15 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
             return not_asked(task, outcome);
         }
     };
+    if let Some(entry) = cx.blocked.covering(&url) {
+        return not_asked(
+            task,
+            Outcome::Excluded {
+                reason: "blocked".to_owned(),
+                detail: Some(entry),
+            },
+        );
+    }
     if let Verdict::Disallowed { rule } = judging::verdict(cx, &robots, url.as_url()).await {
         return not_asked(
             task,

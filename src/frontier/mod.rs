@@ -52,6 +52,7 @@
 
 mod address;
 mod agreement;
+mod blocks;
 mod bound;
 mod budget;
 mod claim;
@@ -77,6 +78,7 @@ mod worker;
 
 pub use address::{AddressHold, AddressLeave};
 pub use agreement::{Agreement, Standing};
+pub use blocks::BlockChange;
 pub use budget::Spent;
 pub use claim::{Appetite, Claim, ClaimedHost, ClaimedTask};
 pub use ending::Ending;

@@ -10,6 +10,7 @@
 //!
 //! [`shape`] judges what pages of one URL shape brought.
 
+pub mod block;
 mod growth;
 mod opinion;
 mod pattern;

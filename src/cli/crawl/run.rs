@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use sqlx::PgPool;
 
 use super::super::database::Opened;
@@ -114,6 +115,12 @@ struct Member<'a> {
 
 impl Member<'_> {
     async fn run(&self, begin: Begin, order: Order) -> anyhow::Result<Exit> {
+        // Later a file may be missing for a while; that whoever opted out is visited because of a typing mistake must not be.
+        for path in &self.loaded.config.scope.block_lists {
+            std::fs::File::open(path)
+                .with_context(|| format!("cannot read the block list {}", path.display()))
+                .hint("scope.block_lists, --block-list")?;
+        }
         let watching = signals::Watching::default();
         let mut terms = match &begin {
             Begin::Seeds { .. } => agree::open(&self.pool, self.loaded).await?,

@@ -7,7 +7,7 @@ use crate::canon::PageUrl;
 use crate::cli::Context;
 use crate::cli::database::Opened;
 use crate::robots::{Access, Answer, MAX_CRAWL_DELAY, Robots, Verdict, access};
-use crate::scope::{By, Decision, Place, Scope, ScopeKind, TrapLimits, shape};
+use crate::scope::{By, Decision, Place, Scope, ScopeKind, TrapLimits, block, shape};
 
 type Facts = Vec<(String, String)>;
 
@@ -59,6 +59,16 @@ pub(super) async fn scope(
         Decision::Accept => "belongs to the crawl".to_owned(),
         Decision::Reject(reason) => format!("does not belong to the crawl: {}", reason.as_str()),
     };
+    for entry in block::candidates(url) {
+        let statement = format!(
+            "select l.name || ' line ' || e.line as source from block_entries e join block_lists l on l.id = e.list_id \
+             where e.entry = {} and e.gone_at is null limit 1",
+            literal(&entry)
+        );
+        if let Some((_, source)) = rows(opened, &statement).await?.first() {
+            matched.push(("blocked".to_owned(), format!("{entry} ({source})")));
+        }
+    }
     let mut facts = vec![
         ("kind".to_owned(), kind.to_string()),
         ("decision".to_owned(), decision),

@@ -221,9 +221,14 @@ impl<'a> Course<'a> {
             &self.operator.frontier,
             "exclude_tasks",
             async |db| {
-                sqlx::query_file_scalar!("src/frontier/sql/exclude_tasks.sql", tasks, detail)
-                    .fetch_all(db)
-                    .await
+                sqlx::query_file_scalar!(
+                    "src/frontier/sql/exclude_tasks.sql",
+                    tasks,
+                    detail,
+                    "operator"
+                )
+                .fetch_all(db)
+                .await
             }
         )?)
     }

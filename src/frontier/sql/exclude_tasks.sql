@@ -1,4 +1,5 @@
--- Tasks that are still to be visited are decided against. The finish of a claimed one is refused. $1 tasks, $2 detail. Answers a host a task.
+-- Tasks that are still to be visited are decided against. The finish of a claimed one is refused. $1 tasks, $2 detail, $3 reason. Answers a host a
+-- task.
 with open as materialized (
     select id
     from tasks
@@ -12,7 +13,7 @@ set status       = 'excluded',
     claimed_by   = null,
     claimed_at   = null,
     available_at = null,
-    reason       = 'operator',
+    reason       = $3,
     detail       = $2
 where id = any (array(select id from open))
 returning host_id

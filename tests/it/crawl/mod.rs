@@ -1,6 +1,7 @@
 //! The crawl of one process, against local sites.
 
 mod answers;
+mod blocks;
 mod bounds;
 mod ending;
 mod hostile;

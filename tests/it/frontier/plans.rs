@@ -10,7 +10,19 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _
 use super::Ground;
 
 /// The statements of the crawl's course. Left out are those of its begin and end, which may look at all of a small table.
-const STATEMENTS: [(&str, &str); 38] = [
+const STATEMENTS: [(&str, &str); 41] = [
+    (
+        "blocks_after",
+        include_str!("../../../src/frontier/sql/blocks_after.sql"),
+    ),
+    (
+        "hosts_with_new",
+        include_str!("../../../src/frontier/sql/hosts_with_new.sql"),
+    ),
+    (
+        "new_tasks_of",
+        include_str!("../../../src/frontier/sql/new_tasks_of.sql"),
+    ),
     ("claim", include_str!("../../../src/frontier/sql/claim.sql")),
     (
         "finish",
