@@ -1,6 +1,7 @@
 //! The crawl of one process, against local sites.
 
 mod answers;
+mod assets;
 mod blocks;
 mod bounds;
 mod ending;
