@@ -195,7 +195,7 @@ fn essence(field: &str) -> Option<String> {
 
 /// The `charset` parameter of the header: as MIME Sniffing §4.4 reads it, else as `<meta>` is read, for fields so broken
 /// that they have no parameters.
-pub(super) fn charset(headers: &HeaderMap) -> Option<String> {
+pub fn charset(headers: &HeaderMap) -> Option<String> {
     fields(headers)
         .filter_map(|field| parameter(&field, "charset").or_else(|| prescan::in_content(&field)))
         .next_back()

@@ -22,6 +22,7 @@ mod prescan;
 mod relation;
 mod signals;
 pub mod simhash;
+pub mod sitemap;
 mod srcset;
 #[cfg(test)]
 mod tests;
@@ -38,7 +39,7 @@ use html::RawPage;
 use media::Markup;
 
 pub use link::{Link, LinkKind, MAX_ANCHOR_CHARS, MAX_REL_CHARS, Rel};
-pub use media::{is_wanted, is_wanted_or_asset, media_type};
+pub use media::{charset as charset_of, is_wanted, is_wanted_or_asset, media_type};
 pub use signals::Signals;
 pub use wants::Wants;
 
