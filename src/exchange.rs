@@ -35,6 +35,8 @@ pub struct Exchange {
     pub headers: HeaderMap,
     /// The body after content coding, cut at the fetcher's cap. As it was sent where `coding` says so.
     pub body: Bytes,
+    /// The body was handed on as it came, and is not in `body`.
+    pub streamed: bool,
     /// Payload bytes received, before content decoding and without the framing of the transfer.
     pub wire_bytes: u64,
     /// Why `body` is not all that the server has, if so.

@@ -21,6 +21,20 @@ pub struct CrawlFlags {
     #[arg(long, value_name = "HOPS", help_heading = "What to crawl")]
     pub max_depth: Option<String>,
 
+    /// Sitemaps of robots.txt: auto, include, only or skip
+    ///
+    /// auto reads them where whole hosts or sites are crawled, include on all hosts of any crawl, only does not follow
+    /// links of pages besides, skip reads none. Key sitemap.read, default auto.
+    #[arg(long, value_name = "USE", value_parser = ["auto", "include", "only", "skip"], help_heading = "What to crawl", hide_short_help = true)]
+    pub sitemap: Option<String>,
+
+    /// Order within a host
+    ///
+    /// breadth-first, depth-first, seeds (all that the first leads to first), sitemap (its priority, then the newest),
+    /// in-links (most linked first) or random. Key crawl.order, default breadth-first.
+    #[arg(long, value_name = "ORDER", value_parser = ["breadth-first", "depth-first", "seeds", "sitemap", "in-links", "random"], help_heading = "What to crawl", hide_short_help = true)]
+    pub order: Option<String>,
+
     /// End after so many visits
     ///
     /// The rest stays in the frontier, and the next run goes on with it. Exit code 4. Key crawl.max_pages, default none.
@@ -305,6 +319,8 @@ impl CrawlFlags {
         let own = [
             text("--scope", "crawl.scope", &self.scope),
             text("--max-depth", "crawl.max_depth", &self.max_depth),
+            text("--sitemap", "sitemap.read", &self.sitemap),
+            text("--order", "crawl.order", &self.order),
             text("--max-pages", "crawl.max_pages", &self.max_pages),
             text("--max-duration", "crawl.max_duration", &self.max_duration),
             switch(
@@ -443,6 +459,8 @@ mod tests {
         let flags = CrawlFlags {
             scope: set("prefix"),
             max_depth: set("3"),
+            sitemap: set("only"),
+            order: set("depth-first"),
             max_pages: set("100"),
             max_duration: set("10m"),
             store_bodies: true,

@@ -219,6 +219,20 @@ fn bounds(complaints: &mut Complaints<'_>, config: &Config) {
         "5 is the default",
     );
     range(
+        "sitemap.max_urls",
+        config.sitemap.max_urls.into(),
+        1,
+        10_000_000,
+        "50000 is what sitemaps.org allows",
+    );
+    range(
+        "sitemap.max_size",
+        config.sitemap.max_size.as_u64(),
+        1 << 10,
+        1 << 40,
+        "\"50MiB\" is what sitemaps.org allows",
+    );
+    range(
         "traps.max_url_length",
         config.traps.max_url_length as u64,
         64,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Config, Surroundings};
 use crate::canon::{Canon, CanonOptions};
-use crate::crawl::{Budget, CrawlSettings};
+use crate::crawl::{Budget, CrawlSettings, SitemapSettings};
 use crate::db::DbSettings;
 use crate::fetch::FetchSettings;
 use crate::frontier::FrontierSettings;
@@ -169,6 +169,16 @@ impl Config {
         }
     }
 
+    /// Returns how sitemaps are found and read.
+    pub fn sitemap_settings(&self) -> SitemapSettings {
+        SitemapSettings {
+            used: self.sitemap.read,
+            guess: self.sitemap.guess,
+            max_bytes: self.sitemap.max_size.as_u64(),
+            max_urls: self.sitemap.max_urls,
+        }
+    }
+
     /// Returns how this process crawls.
     pub fn crawl_settings(&self) -> CrawlSettings {
         CrawlSettings {
@@ -189,6 +199,8 @@ impl Config {
             links: self.crawl.links,
             robots_token: self.identity.robots_token.clone(),
             block_lists: self.scope.block_lists.clone(),
+            sitemaps: self.sitemap_settings(),
+            order: self.crawl.order,
             retry: self.retry_settings(),
             grace: self.shutdown.grace,
             recycle_every: self.frontier.recycle_every,

@@ -44,6 +44,7 @@ pub const KEYS: &[Key] = keys! {
     machine crawl.max_pages
     machine crawl.max_duration
     shared  crawl.max_hops
+    shared  crawl.order
     shared  crawl.obey_robots
     shared  crawl.store_bodies
     shared  crawl.simhash
@@ -102,6 +103,10 @@ pub const KEYS: &[Key] = keys! {
     machine frontier.recycle_every
     shared  frontier.max_expiries
     shared  frontier.hold
+    shared  sitemap.read
+    shared  sitemap.guess
+    shared  sitemap.max_size
+    shared  sitemap.max_urls
     shared  traps.max_url_length
     shared  traps.max_segments
     shared  traps.max_repeats

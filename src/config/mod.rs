@@ -15,9 +15,10 @@ use bytesize::ByteSize;
 use secrecy::SecretString;
 
 use crate::canon::{IgnoreParams, Listed};
-use crate::crawl::LinkGraph;
+use crate::crawl::{LinkGraph, SitemapUse};
 use crate::extract::Wants;
 use crate::fetch::{HostAddresses, KeepCookies, OwnHost, Resolver, Rotation};
+use crate::schedule::Order;
 use crate::scope::{Rule, ScopeKind};
 
 mod agreed;
@@ -78,6 +79,8 @@ pub struct Config {
     pub retry: Retry,
     /// Leases and heartbeats.
     pub frontier: Frontier,
+    /// Sitemaps.
+    pub sitemap: Sitemap,
     /// Endless URL spaces.
     pub traps: Traps,
     /// How a process leaves.
@@ -112,6 +115,8 @@ pub struct Crawl {
     pub max_duration: Option<Duration>,
     /// Redirects in a row that are followed, each a task of its own.
     pub max_hops: u16,
+    /// In which order the tasks of a host are visited.
+    pub order: Order,
     /// Whether robots.txt is asked for and obeyed.
     pub obey_robots: bool,
     /// Whether the decoded text of pages is kept.
@@ -255,6 +260,19 @@ pub struct Frontier {
     pub hold: Duration,
 }
 
+/// Sitemaps.
+#[derive(Debug, Clone)]
+pub struct Sitemap {
+    /// Which are read.
+    pub read: SitemapUse,
+    /// Whether `/sitemap.xml` is asked for where robots.txt names none.
+    pub guess: bool,
+    /// Of one, after decompression; the rest is cut off.
+    pub max_size: ByteSize,
+    /// URLs of one that are read.
+    pub max_urls: u32,
+}
+
 /// Endless URL spaces.
 #[derive(Debug, Clone)]
 pub struct Traps {
@@ -364,6 +382,7 @@ impl Default for Crawl {
             max_pages: None,
             max_duration: None,
             max_hops: 10,
+            order: Order::BreadthFirst,
             obey_robots: true,
             store_bodies: false,
             simhash: true,
@@ -433,6 +452,17 @@ impl Default for Frontier {
             recycle_every: Duration::from_secs(15),
             max_expiries: 5,
             hold: Duration::from_secs(5),
+        }
+    }
+}
+
+impl Default for Sitemap {
+    fn default() -> Self {
+        Sitemap {
+            read: SitemapUse::Auto,
+            guess: false,
+            max_size: ByteSize::mib(50),
+            max_urls: 50_000,
         }
     }
 }

@@ -11,8 +11,9 @@ use url::Url;
 
 use super::LogFormat;
 use crate::canon::{IgnoreParams, Listed};
-use crate::crawl::LinkGraph;
+use crate::crawl::{LinkGraph, SitemapUse};
 use crate::fetch::{HostAddresses, KeepCookies, OwnHost, Resolver, Rotation};
+use crate::schedule::Order;
 use crate::scope::{Rule, RuleError, ScopeKind};
 
 /// The word for "not set", since TOML has none.
@@ -351,6 +352,8 @@ impl Setting for Listed {
 }
 
 words!(Rotation, "round-robin" => RoundRobin, "sticky" => Sticky, "random" => Random);
+words!(SitemapUse, "auto" => Auto, "include" => Include, "only" => Only, "skip" => Skip);
+words!(Order, "breadth-first" => BreadthFirst, "depth-first" => DepthFirst, "seeds" => Seeds, "sitemap" => Sitemap, "in-links" => InLinks, "random" => Random);
 words!(LogFormat, "text" => Text, "json" => Json);
 words!(KeepCookies, "off" => Off, "host" => Host);
 

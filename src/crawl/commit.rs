@@ -19,6 +19,7 @@ use super::{
 use crate::{
     canon::{HostKey, UrlDigest},
     frontier::{Edge, Finish, FrontierError, HostId, NewLink, Outcome, Target, TaskId},
+    schedule::Order,
     scope::Reason,
 };
 
@@ -126,8 +127,13 @@ impl Committer {
         self.make_room(batch).await?;
         let mut rooms = Vec::with_capacity(batch.len());
         let mut finishes = Vec::with_capacity(batch.len());
+        let by_links = self.cx.settings.order == Order::InLinks;
+        let mut linked_to = Vec::new();
         for loaded in batch.drain(..) {
             rooms.push(loaded.room);
+            if by_links {
+                linked_to.push(self.linked_to(&loaded.visit));
+            }
             finishes.push(self.finish_of(*loaded.visit));
         }
         if self.cx.settings.keep_excluded {
@@ -155,6 +161,15 @@ impl Committer {
                     self.seen.insert(*digest, *task);
                 }
             }
+        }
+        if by_links {
+            let counted = linked_to.into_iter().zip(&finished);
+            self.count_links(
+                counted
+                    .filter(|(_, told)| told.accepted && !told.repeats)
+                    .flat_map(|(to, _)| to),
+            )
+            .await?;
         }
         self.cx
             .tally
@@ -263,6 +278,30 @@ impl Committer {
             self.room.insert(host, most.saturating_sub(urls));
         }
         Ok(())
+    }
+
+    /// What a visit links to, each page once: what is known, too.
+    fn linked_to(&self, visit: &Visit) -> Vec<(HostId, UrlDigest)> {
+        let canon = &self.cx.frontier.settings().canon;
+        let to = visit.links.iter().filter(|link| link.excluded.is_none());
+        to.filter_map(|link| Some((*self.at_hand.get(link.url.host())?, link.url.digest(canon))))
+            .collect()
+    }
+
+    /// Tells the frontier how many links of this batch lead where.
+    async fn count_links(
+        &self,
+        links: impl Iterator<Item = (HostId, UrlDigest)>,
+    ) -> Result<(), FrontierError> {
+        let mut counts: HashMap<(HostId, UrlDigest), u32> = HashMap::new();
+        for link in links {
+            *counts.entry(link).or_default() += 1;
+        }
+        let counts: Vec<_> = counts
+            .into_iter()
+            .map(|((host, digest), n)| (host, digest, n))
+            .collect();
+        self.cx.frontier.count_links(&counts).await
     }
 
     fn finish_of(&mut self, visit: Visit) -> Finish {

@@ -28,7 +28,7 @@ use crate::{
     frontier::{Frontier, FrontierError, ScopeRule, WorkerId},
     politeness::{Ceilings, Limits, Permit},
     robots::Robots,
-    scope::{By, Decision, Place, Reason, Scope},
+    scope::{By, Decision, Place, Reason, Scope, ScopeKind},
 };
 
 /// robots.txt files that are kept parsed: this many hosts, and this many bytes of rules in memory.
@@ -240,7 +240,7 @@ impl Context {
     /// say the same to the host.
     pub(super) fn reading(&self, url: &Url) -> i32 {
         let said = format!(
-            "extract {} {:?} canon {} scope {} robots {} {:?} body {} simhash {} links {} skip {} guise {}",
+            "extract {} {:?} canon {} scope {} robots {} {:?} body {} simhash {} links {} skip {} guise {} sitemaps {:?}",
             extract::VERSION,
             self.settings.wants,
             crate::canon::VERSION,
@@ -252,6 +252,7 @@ impl Context {
             self.settings.links,
             self.frontier.settings().skip_duplicate_links,
             self.fetcher.guise(url),
+            self.settings.sitemaps,
         );
         let hash = Sha256::digest(said);
         i32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]])
@@ -359,6 +360,14 @@ impl ScopeRules {
         )
     }
 
+    /// What the rules speak of.
+    pub(super) fn kind(&self) -> ScopeKind {
+        self.scope
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .kind()
+    }
+
     /// Why a URL does not belong to the crawl, with the rule that says so; none if it does.
     pub(super) fn reject(&self, url: &PageUrl, place: Place) -> Option<(Reason, Option<String>)> {
         let scope = self.scope.read().unwrap_or_else(PoisonError::into_inner);
@@ -421,7 +430,7 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::scope::{ScopeKind, TrapLimits};
+    use crate::scope::TrapLimits;
 
     fn rule(id: i32) -> ScopeRule {
         ScopeRule {

@@ -7,6 +7,7 @@
 //! | `visit`, `read` | one task's journey: robots, permit, fetch, extract, judge |
 //! | `robots` | robots.txt of a held host |
 //! | `graph` | which links of a page the link graph keeps |
+//! | `sitemap` | sitemaps, which are read while they come |
 //! | `commit` | batches of visits become rows, each batch by one statement |
 //! | `address` | the gate of addresses, where the crawl keeps a delay for each |
 //! | `budget` | how much is fetched, over all machines |
@@ -43,6 +44,7 @@ mod rejections;
 mod robots;
 mod settings;
 mod shapes;
+mod sitemap;
 mod stock;
 mod supply;
 mod tally;
@@ -55,10 +57,14 @@ pub use context::ScopeRules;
 pub use ending::{End, Stop, Until};
 pub use graph::LinkGraph;
 pub use settings::CrawlSettings;
+pub use sitemap::{SitemapSettings, SitemapUse};
 pub use tally::{Counts, HostTally, Tally};
 
 use std::{
-    sync::{Arc, PoisonError},
+    sync::{
+        Arc, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -88,6 +94,8 @@ pub struct Crawl {
     ears: Option<Ears>,
     line: std::sync::Mutex<Option<rate::Line>>,
     lists: tokio::sync::Mutex<Vec<blocks::List>>,
+    /// Seeds that were given so far.
+    seeds: AtomicUsize,
 }
 
 /// What a process works with.
@@ -161,6 +169,7 @@ impl Crawl {
             heartbeat,
             ears,
             line: std::sync::Mutex::new(line),
+            seeds: AtomicUsize::new(0),
         };
         match crawl.look_around().await {
             Ok(()) => Ok(crawl),
@@ -196,10 +205,19 @@ impl Crawl {
             return Err(FrontierError::Resettled);
         }
         self.cx.rules.refresh(&self.cx.frontier).await?;
+        let order = self.cx.settings.order;
+        let before = self.seeds.fetch_add(seeds.len(), Ordering::Relaxed);
+        let seeds: Vec<Seed> = (before..)
+            .zip(seeds)
+            .map(|(n, seed)| Seed {
+                priority: order.of_seed(seed.priority, n),
+                ..seed.clone()
+            })
+            .collect();
         let fresh = self
             .cx
             .frontier
-            .enqueue_seeds(self.cx.licence.worker(), seeds)
+            .enqueue_seeds(self.cx.licence.worker(), &seeds)
             .await?;
         self.cx.news.notify_one();
         Ok(fresh)

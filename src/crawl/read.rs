@@ -6,6 +6,7 @@ use super::{
     context::Context,
     graph::{Aim, Kept, LinkGraph, PageLink},
     judging::Links,
+    sitemap::SitemapUse,
     visit::Candidate,
 };
 use crate::{
@@ -99,7 +100,7 @@ fn unmodified(exchange: &Exchange, usage: Option<&str>) -> Read {
 }
 
 /// What references of an answer are relative to: where it came from in the end, which has the same key as the page.
-fn base_of(url: &PageUrl, exchange: &Exchange) -> PageUrl {
+pub(super) fn base_of(url: &PageUrl, exchange: &Exchange) -> PageUrl {
     PageUrl::from_url(exchange.final_url.clone()).unwrap_or_else(|_| url.clone())
 }
 
@@ -183,8 +184,9 @@ async fn candidates(
     base: &PageUrl,
     found: Found,
 ) -> (Vec<Candidate>, Vec<PageLink>) {
+    let is_closed = cx.settings.sitemaps.used == SitemapUse::Only;
     let mut kept = Kept::new(cx.settings.links);
-    if !kept.any() && (found.nofollow || found.links.is_empty()) {
+    if !kept.any() && (found.nofollow || is_closed || found.links.is_empty()) {
         return (Vec::new(), Vec::new());
     }
     learn_scope(cx, base).await;
@@ -205,14 +207,17 @@ async fn candidates(
             url: link.url.clone(),
             depth,
             hops,
-            priority: task.priority,
+            priority: cx
+                .settings
+                .order
+                .of_link(task.priority, depth, chance_of(&link.url)),
             label: task.label.clone(),
             excluded,
         };
         let nofollow = found.nofollow || link.rel.nofollow;
         // Of a link that is blocked there is no row: what is taken from the list may be found again.
         let is_blocked = cx.blocked.covering(&link.url).is_some();
-        let aim = if nofollow || is_blocked || hops > cx.settings.max_hops {
+        let aim = if nofollow || is_closed || is_blocked || hops > cx.settings.max_hops {
             Aim::withheld(cx, &link.url)
         } else {
             let place = match is_asset {
@@ -249,12 +254,18 @@ const TRANSCLUDED: Place = Place {
     outside: 0,
 };
 
+/// A number that belongs to a URL, whoever finds it.
+pub(super) fn chance_of(url: &PageUrl) -> u16 {
+    let digest = url.digest(&Canon::default());
+    u16::from_be_bytes([digest.as_bytes()[0], digest.as_bytes()[1]])
+}
+
 /// Longest URL of which a row tells that it was left out.
-const LONGEST_ROW: usize = 8_000;
+pub(super) const LONGEST_ROW: usize = 8_000;
 
 /// What the row of a link says that is left out; none where it gets no row: those that look like traps have one, so that somebody may look why,
 /// others where the operator wants them.
-fn row_of(
+pub(super) fn row_of(
     cx: &Context,
     url: &PageUrl,
     place: Place,
@@ -316,7 +327,7 @@ fn hops_outside(way: &[Step], is_inside: impl Fn(&PageUrl, u16) -> bool) -> u16 
 
 /// A page outside the scope as it is known here was put there by another process, whose rules are to be learnt before its links are
 /// judged: else links to its own host would be lost.
-async fn learn_scope(cx: &Context, page: &PageUrl) {
+pub(super) async fn learn_scope(cx: &Context, page: &PageUrl) {
     if !cx.rules.contains(page)
         && let Err(error) = cx.rules.refresh(&cx.frontier).await
     {

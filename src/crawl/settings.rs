@@ -3,8 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Budget, LinkGraph, Until};
-use crate::{extract::Wants, schedule::RetrySettings, scope::shape::ShapeLimits};
+use super::{Budget, LinkGraph, Until, sitemap::SitemapSettings};
+use crate::{
+    extract::Wants,
+    schedule::{Order, RetrySettings},
+    scope::shape::ShapeLimits,
+};
 
 /// How one process crawls. What all machines must agree on and the statements need is in
 /// [`crate::frontier::FrontierSettings`].
@@ -46,6 +50,10 @@ pub struct CrawlSettings {
     pub robots_token: String,
     /// Files of what must not be visited, of this machine; their entries count for all. Default none.
     pub block_lists: Vec<PathBuf>,
+    /// How sitemaps are found and read.
+    pub sitemaps: SitemapSettings,
+    /// In which order the tasks of a host are visited. Default breadth-first.
+    pub order: Order,
     /// Waits and limits of retries.
     pub retry: RetrySettings,
     /// How long a drain waits for fetches under way. Default 25 s.
@@ -79,6 +87,8 @@ impl Default for CrawlSettings {
             links: LinkGraph::default(),
             robots_token: "pgcrawl".to_owned(),
             block_lists: Vec::new(),
+            sitemaps: SitemapSettings::default(),
+            order: Order::default(),
             retry: RetrySettings::default(),
             grace: Duration::from_secs(25),
             recycle_every: Duration::from_secs(15),

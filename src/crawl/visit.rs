@@ -12,7 +12,7 @@ use super::{
     address::{Leave, Refusal},
     context::Context,
     graph::PageLink,
-    judging, read,
+    judging, read, sitemap,
     stock::Fetched,
 };
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
     exchange::Exchange,
     extract,
     fetch::{self, Disposition, FetchError, FetchOptions, MayHop, Validators, Way},
-    frontier::{ClaimedTask, FrontierError, HostId, Outcome, WorkerId},
+    frontier::{ClaimedTask, FrontierError, HostId, Outcome, TaskKind, WorkerId},
     pages::PageRow,
     robots::{Robots, Verdict},
     schedule::retry::{self, Trouble},
@@ -210,9 +210,11 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
         };
     }
     let began = Boottime::now();
+    let (sink, pieces) = sitemap::sink(cx, &task).unzip();
     let (room, _until_it_is_read) = cx.bodies.room();
     let options = FetchOptions {
         room,
+        sink,
         budget: cx.settings.visit_budget,
         wanted: match cx.settings.wants.assets {
             true => extract::is_wanted_or_asset,
@@ -233,20 +235,34 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
         },
     };
     let mut way = Way::default();
-    let answer = cx.fetcher.fetch_by(&url, &options, &mut way).await;
-    let ended_at = answer
-        .as_ref()
-        .map_or_else(|_| Boottime::now(), |exchange| exchange.ended);
+    let fetch = async {
+        let answer = cx.fetcher.fetch_by(&url, &options, &mut way).await;
+        // With it goes the sink, and the reader of a sitemap learns that this was all.
+        drop(options);
+        let ended = |exchange: &Exchange| exchange.ended;
+        let ended_at = answer.as_ref().map_or_else(|_| Boottime::now(), ended);
+        (answer, ended_at)
+    };
+    let ((answer, ended_at), reading) =
+        tokio::join!(fetch, sitemap::take(cx, worker, &task, pieces));
     drop(permit);
     if let Err(error) = leave.end(cx, ended_at).await {
         return Ended::Trouble(error);
     }
+    let reading = match reading {
+        Ok(reading) => reading,
+        Err(error) => return Ended::Trouble(error),
+    };
     let key = url.host().clone();
     let ended = match answer {
         Ok(exchange) => {
             let usage = judging::usage(cx, &robots, url.as_url()).await;
-            let (visit, news) = answered(cx, task, url, exchange, usage).await;
-            Ended::Visited(Box::new(visit), news, Some(fetched(began, ended_at)))
+            match answered(cx, worker, task, url, exchange, usage, reading).await {
+                Ok((visit, news)) => {
+                    Ended::Visited(Box::new(visit), news, Some(fetched(began, ended_at)))
+                }
+                Err(error) => return Ended::Trouble(error),
+            }
         }
         // As before the request: nothing was made of it. A hop may have been answered, so the host's delay is kept.
         Err(FetchError::NoProxy { wait }) => return Ended::Busy(wait.max(delay)),
@@ -297,14 +313,22 @@ async fn may_begin(cx: &Context, worker: WorkerId, task: &ClaimedTask) -> bool {
 /// There was an answer: it is the page, or it asks to come again.
 async fn answered(
     cx: &Context,
+    worker: WorkerId,
     task: ClaimedTask,
     url: PageUrl,
     exchange: Exchange,
     usage: Option<String>,
-) -> (Visit, HostNews) {
+    reading: Option<sitemap::Reading>,
+) -> Result<(Visit, HostNews), FrontierError> {
     let status = exchange.status;
     if !retry::is_retried(status) {
-        let read = read::read(cx, &task, url, exchange, usage).await;
+        let read = match reading {
+            Some(reading) => sitemap::read(cx, &task, &url, &exchange, &reading).await?,
+            None if task.kind == TaskKind::Sitemap && exchange.is_redirect() => {
+                sitemap::redirect(cx, worker, &task, &url, &exchange).await?
+            }
+            None => read::read(cx, &task, url, exchange, usage).await,
+        };
         tracing::debug!(task.id = task.id.0, url.full = %task.url, http.response.status_code = status, links = read.links.len(), "visited");
         let visit = Visit {
             outcome: read.outcome,
@@ -314,7 +338,7 @@ async fn answered(
             widens: read.widens,
             task,
         };
-        return (visit, HostNews::Answered);
+        return Ok((visit, HostNews::Answered));
     }
     let trouble = retry::trouble_of(
         status,
@@ -339,7 +363,7 @@ async fn answered(
         }
         _ => HostNews::Answered,
     };
-    (visit, news)
+    Ok((visit, news))
 }
 
 /// There was none.

@@ -255,15 +255,19 @@ fn compare(path: &Path) -> (Vec<String>, usize) {
         let encoding = Encoding::for_label(charset.as_bytes()).unwrap();
         let by_tree = Oracle::links(tree, url.as_url(), encoding, wants);
         // Of spellings of one page, the stream keeps the first.
-        let key = |text: &str| PageUrl::parse(text).unwrap().digest();
-        let streamed: HashSet<_> = found.links.iter().map(|link| link.url.digest()).collect();
+        let key = |text: &str| PageUrl::parse(text).unwrap().digest(&crate::canon::BASE);
+        let streamed: HashSet<_> = found
+            .links
+            .iter()
+            .map(|link| link.url.digest(&crate::canon::BASE))
+            .collect();
         let keys: HashSet<_> = by_tree.iter().map(|url| key(url)).collect();
         let only_in_tree = by_tree.iter().filter(|url| !streamed.contains(&key(url)));
         differences.extend(only_in_tree.map(|url| format!("+ {url}")));
         let only_streamed = found
             .links
             .iter()
-            .filter(|link| !keys.contains(&link.url.digest()));
+            .filter(|link| !keys.contains(&link.url.digest(&crate::canon::BASE)));
         differences.extend(
             only_streamed.map(|link| format!("- {} {}", link.kind.as_str(), link.url.as_str())),
         );
@@ -277,6 +281,7 @@ fn stream(url: &PageUrl, body: &[u8], wants: Wants) -> Extraction {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html"));
     let input = Input {
+        canon: &crate::canon::BASE,
         url,
         headers: &headers,
         body,

@@ -102,6 +102,16 @@ impl Deadline {
             })
     }
 
+    /// Waits for somebody else while the body comes; none at the end of the time.
+    pub(super) async fn within<T>(&self, other: impl Future<Output = T>) -> Option<T> {
+        timeout_at(self.ends, other).await.ok()
+    }
+
+    /// The error at the end of the time, where the hurry was ours: what came by then does not count.
+    pub(super) fn in_a_hurry(&self) -> Option<FetchError> {
+        self.hurried.then(|| self.missed(self.ends, Stage::Body))
+    }
+
     /// The error of a body that was still coming at the end of the time.
     pub(super) fn body_cut(&self) -> FetchError {
         FetchError::TotalTimeout {
@@ -132,6 +142,66 @@ pub(super) struct Wire {
     pub(super) truncated: Option<Truncated>,
 }
 
+/// What came of waiting for the next piece.
+pub(super) enum Step {
+    /// Some bytes.
+    Chunk(Bytes),
+    /// The end of the payload.
+    End,
+    /// The end of the time.
+    Late,
+}
+
+/// Waits for the next piece.
+///
+/// # Errors
+/// [`FetchError::IdleTimeout`] after a silence; [`FetchError::Incomplete`] and [`FetchError::Malformed`] as the server deserves.
+pub(super) async fn step(
+    response: &mut reqwest::Response,
+    deadline: &Deadline,
+) -> Result<Step, FetchError> {
+    let moment = deadline.ends.min(Instant::now() + deadline.idle);
+    match timeout_at(moment, response.chunk()).await {
+        Ok(Ok(Some(chunk))) => Ok(Step::Chunk(chunk)),
+        Ok(Ok(None)) => Ok(Step::End),
+        Ok(Err(error)) => Err(error::in_body(error)),
+        Err(_) if moment < deadline.ends => Err(deadline.missed(moment, Stage::Body)),
+        Err(_) => Ok(Step::Late),
+    }
+}
+
+/// The first bytes of a payload.
+#[derive(Debug, Default)]
+pub(super) struct Head {
+    pub(super) bytes: BytesMut,
+    /// There are no more.
+    pub(super) ended: bool,
+}
+
+/// Reads the first `enough` bytes, or some more; fewer where there are no more, or not in time.
+///
+/// # Errors
+/// As [`step`].
+pub(super) async fn head(
+    response: &mut reqwest::Response,
+    enough: usize,
+    deadline: &Deadline,
+) -> Result<Head, FetchError> {
+    let mut head = Head::default();
+    while head.bytes.len() < enough {
+        match step(response, deadline).await? {
+            Step::Chunk(chunk) => head.bytes.extend_from_slice(&chunk),
+            Step::End => {
+                head.ended = true;
+                break;
+            }
+            // The next step says so again.
+            Step::Late => break,
+        }
+    }
+    Ok(head)
+}
+
 /// What is done once for a body that turns out to be large.
 pub(super) struct Large<'a> {
     /// Leave to hold so much more in memory.
@@ -140,7 +210,7 @@ pub(super) struct Large<'a> {
     pub(super) headers: &'a HeaderMap,
 }
 
-/// Reads the payload to its end, to `cap` bytes or to the end of the time.
+/// Reads the payload behind its head, which may be empty, to its end, to `cap` bytes or to the end of the time.
 ///
 /// # Errors
 /// [`FetchError::IdleTimeout`] after a silence; [`FetchError::TotalTimeout`] if the time was cut
@@ -148,6 +218,7 @@ pub(super) struct Large<'a> {
 /// deserves.
 pub(super) async fn read(
     response: &mut reqwest::Response,
+    head: Head,
     cap: usize,
     deadline: &Deadline,
     mut large: Option<Large<'_>>,
@@ -156,20 +227,16 @@ pub(super) async fn read(
         .content_length()
         .and_then(|length| usize::try_from(length).ok());
     let mut bytes = BytesMut::with_capacity(announced.unwrap_or(0).min(cap).min(FIRST_BYTES));
+    let mut next = (!head.bytes.is_empty()).then(|| head.bytes.freeze());
     loop {
-        let moment = deadline.ends.min(Instant::now() + deadline.idle);
-        let chunk = match timeout_at(moment, response.chunk()).await {
-            Ok(chunk) => chunk.map_err(error::in_body)?,
-            Err(_) if moment < deadline.ends => {
-                return Err(deadline.missed(moment, Stage::Body));
-            }
-            Err(_) => return late(bytes, deadline),
-        };
-        let Some(chunk) = chunk else {
-            return Ok(Wire {
-                bytes: bytes.freeze(),
-                truncated: None,
-            });
+        let chunk = match next.take() {
+            Some(chunk) => chunk,
+            None if head.ended => break,
+            None => match step(response, deadline).await? {
+                Step::Chunk(chunk) => chunk,
+                Step::End => break,
+                Step::Late => return late(bytes, deadline),
+            },
         };
         let room = cap - bytes.len();
         if chunk.len() > room {
@@ -201,6 +268,10 @@ pub(super) async fn read(
             }
         }
     }
+    Ok(Wire {
+        bytes: bytes.freeze(),
+        truncated: None,
+    })
 }
 
 /// The time is over: what is here is the head of the body, unless the hurry was ours.
@@ -228,7 +299,15 @@ pub(super) async fn skim(
         idle: SKIMMED_FOR.max(deadline.idle),
         ..*deadline
     };
-    match read(response, cap.min(SKIMMED_BYTES), &brief, None).await {
+    match read(
+        response,
+        Head::default(),
+        cap.min(SKIMMED_BYTES),
+        &brief,
+        None,
+    )
+    .await
+    {
         Ok(wire) => wire,
         Err(_) => Wire {
             truncated: Some(Truncated::Disconnect),

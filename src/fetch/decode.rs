@@ -24,7 +24,7 @@ const MOST_CODINGS: usize = 3;
 const MOST_MEMBERS: usize = 10_000;
 
 /// The window of zstd is at most 8 MiB on the web (RFC 9659 §3): memory that a header may claim.
-const ZSTD_WINDOW_LOG: u32 = 23;
+pub(super) const ZSTD_WINDOW_LOG: u32 = 23;
 
 /// What a payload may come to whatever was sent for it, and how many times what was sent beyond that. A bomb (a thousand times with deflate,
 /// far more with brotli) is cut here instead of being undone, hashed and read up to the cap; a page that says something is far below.
@@ -43,7 +43,7 @@ pub(super) struct Decoded {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Gzip,
     Deflate,
     Brotli,
@@ -94,7 +94,7 @@ pub(super) async fn is_enough(headers: &HeaderMap, wire: Bytes, cap: usize) -> b
 }
 
 /// The codings in the order they were applied; none if one of them is unknown or they are too many.
-fn codings(headers: &HeaderMap) -> Option<Vec<Kind>> {
+pub(super) fn codings(headers: &HeaderMap) -> Option<Vec<Kind>> {
     let mut kinds = Vec::new();
     for value in headers.get_all(CONTENT_ENCODING) {
         for name in text(value).split(',') {
@@ -110,6 +110,20 @@ fn codings(headers: &HeaderMap) -> Option<Vec<Kind>> {
         }
     }
     (kinds.len() <= MOST_CODINGS).then_some(kinds)
+}
+
+/// The first bytes of a body, of which only `wire` is there: its codings undone, and gzip that no header names.
+pub(super) async fn head(headers: &HeaderMap, wire: &[u8], cap: usize) -> Bytes {
+    let wire = Bytes::copy_from_slice(wire);
+    let kinds = codings(headers).unwrap_or_default();
+    let mut body = undo_all(&kinds, wire, None, cap).await.body;
+    for _ in 0..MOST_CODINGS {
+        if !body.starts_with(&[0x1f, 0x8b]) {
+            break;
+        }
+        body = undo_gzip(&body, cap).await.0.into();
+    }
+    body
 }
 
 async fn undo_all(
@@ -258,7 +272,7 @@ fn unless_text(input: &[u8], (out, end): (Vec<u8>, End)) -> (Vec<u8>, End) {
 }
 
 /// RFC 1950 §2.2: method 8, and a header that is a multiple of 31.
-fn has_zlib_header(input: &[u8]) -> bool {
+pub(super) fn has_zlib_header(input: &[u8]) -> bool {
     matches!(input, [first, second, ..]
         if first & 0x0f == 8 && (u16::from(*first) << 8 | u16::from(*second)) % 31 == 0)
 }

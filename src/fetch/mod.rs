@@ -48,6 +48,7 @@ mod resolve;
 mod retry_after;
 mod robots;
 mod settings;
+mod stream;
 mod tls;
 mod watch;
 
@@ -63,4 +64,5 @@ pub use resolve::HostAddresses;
 pub use retry_after::retry_after;
 pub use robots::{RobotsFetch, RobotsHop, RobotsHops};
 pub use settings::{BodyRoom, FetchOptions, FetchSettings, HopLeave, MayHop, Resolver, TypeRules};
+pub use stream::{Piece, Sink};
 pub use tls::TlsFailure;

@@ -193,6 +193,7 @@ impl RobotsHops {
             condition: HeaderMap::new(),
             wanted: |_| true,
             type_rules: &TypeRules::default(),
+            sink: None,
             cap: MOST_BYTES,
             room: &BodyRoom::default(),
             address,

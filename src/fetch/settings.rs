@@ -15,6 +15,7 @@ use super::conditional::Validators;
 use super::cookies::{Cookie, Jars, KeepCookies};
 use super::hosts::HostRules;
 use super::proxy::{ProxyEnvironment, Rotation, default_rests, without_credentials};
+use super::stream::Sink;
 use super::{HostAddresses, OwnHost};
 use crate::canon::Canon;
 
@@ -232,6 +233,8 @@ pub struct FetchOptions {
     pub hop_leave: HopLeave,
     /// Under which rules a redirect leads a page to itself. Default: those that always hold.
     pub canon: Canon,
+    /// Takes bodies that are not to be kept; none of them is in the exchange. Default none.
+    pub sink: Option<Sink>,
     /// Whether a hop may be asked for: one that may not is the answer, as a redirect elsewhere is. Default each may.
     pub may_hop: MayHop,
     /// What a body above 256 KiB waits for, so that many large ones do not fill the memory; this wait counts, too. Default nothing.
@@ -249,6 +252,7 @@ impl Default for FetchOptions {
             address: None,
             hop_leave: HopLeave::default(),
             canon: Canon::default(),
+            sink: None,
             may_hop: MayHop::default(),
             room: BodyRoom::default(),
         }

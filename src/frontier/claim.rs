@@ -55,6 +55,16 @@ pub struct ClaimedHost {
     pub tasks: Vec<ClaimedTask>,
 }
 
+/// What a task is visited for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TaskKind {
+    /// A page; also a sitemap that nobody has called one.
+    #[default]
+    Page,
+    /// A sitemap, as robots.txt, an index or the guess says.
+    Sitemap,
+}
+
 /// A task of a claim.
 #[derive(Clone, Debug)]
 pub struct ClaimedTask {
@@ -78,6 +88,8 @@ pub struct ClaimedTask {
     pub label: Option<Arc<str>>,
     /// It came from a seed and not from a page.
     pub is_seed: bool,
+    /// What it is visited for.
+    pub kind: TaskKind,
     /// What to fetch.
     pub url: String,
 }
@@ -196,6 +208,10 @@ impl Frontier {
                 priority: row.priority.unwrap_or_default(),
                 label: row.label.map(Arc::from),
                 is_seed: row.via.is_none(),
+                kind: match row.is_sitemap {
+                    Some(true) => TaskKind::Sitemap,
+                    _ => TaskKind::Page,
+                },
                 url,
             });
         }

@@ -147,6 +147,29 @@ impl Frontier {
         }
     }
 
+    /// Moves tasks ahead by the links that visits have found to them, those that were tasks before included. For the order by links only.
+    pub async fn count_links(&self, links: &[(HostId, UrlDigest, u32)]) -> Result {
+        if links.is_empty() {
+            return Ok(());
+        }
+        let hosts: Vec<i32> = links.iter().map(|(host, _, _)| host.0).collect();
+        let digests: Vec<Uuid> = links
+            .iter()
+            .map(|(_, digest, _)| (*digest).into())
+            .collect();
+        let counts: Vec<i32> = links
+            .iter()
+            .map(|(_, _, n)| i32::try_from(*n).unwrap_or(i32::MAX).min(32_767))
+            .collect();
+        let (hosts, digests, counts) = (&hosts, &digests, &counts);
+        run!(self, "count_links", async |db| {
+            sqlx::query_file!("src/frontier/sql/count_links.sql", hosts, digests, counts)
+                .execute(db)
+                .await
+                .map(|_| ())
+        })
+    }
+
     async fn finish_at_once(&self, worker: WorkerId, batch: &[Finish]) -> Result<Vec<Finished>> {
         let columns = &Columns::of(batch);
         let skip_repeats = self.settings().skip_duplicate_links;
@@ -504,7 +527,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-fn short(n: u16) -> i16 {
+pub(super) fn short(n: u16) -> i16 {
     i16::try_from(n).unwrap_or(i16::MAX)
 }
 

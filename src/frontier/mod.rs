@@ -8,7 +8,7 @@
 //! - **claim** locks a few ready hosts with `SKIP LOCKED`, takes their first new tasks, and moves the hosts' `polite_at`. It never
 //!   waits for a lock, so nothing deadlocks with it.
 //! - **finish** writes pages, bodies, new tasks, counters and the status of a batch of visits at once, fenced by `claimed_by` and
-//!   `claim_version`: all of a visit is there, or none of it.
+//!   `claim_version`: all of a visit is there, or none of it. But for entries of a sitemap, which become tasks before (`found`).
 //! - **release** ends the hold of a host after the last fetch; **give back** returns tasks that were not begun.
 //! - **recycle** makes claims new again whose lease ran out or whose worker is gone.
 //!
@@ -60,6 +60,7 @@ mod ending;
 mod enqueue;
 mod error;
 mod finish;
+mod found;
 mod host;
 mod nudge;
 pub mod operate;
@@ -80,11 +81,12 @@ pub use address::{AddressHold, AddressLeave};
 pub use agreement::{Agreement, Standing};
 pub use blocks::BlockChange;
 pub use budget::Spent;
-pub use claim::{Appetite, Claim, ClaimedHost, ClaimedTask};
+pub use claim::{Appetite, Claim, ClaimedHost, ClaimedTask, TaskKind};
 pub use ending::Ending;
 pub use enqueue::Seed;
 pub use error::FrontierError;
 pub use finish::{Edge, Finish, Finished, NewLink, Outcome, Target};
+pub use found::{Found, Said, SitemapRow, SitemapVisit};
 pub use host::{Giving, Pace, Release};
 pub use nudge::{Ear, Ears};
 pub use proxies::ProxyRow;

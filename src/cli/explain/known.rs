@@ -30,7 +30,7 @@ impl Known {
         let task = format!(
             "select t.id, t.status, t.reason, t.detail, t.depth, nullif(t.hops, 0) as hops, t.attempts, nullif(t.expiries, 0) as lost_leases, \
              nullif(t.deferrals, 0) as deferrals, nullif(t.priority, 0) as priority, t.label, t.claimed_by, t.claimed_at, t.available_at, t.discovered_at, \
-             case when t.via is null then 'a seed' else w.way end as found_by, t.url as fetched_as \
+             case when t.via is not null then w.way when t.kind = 'sitemap' then 'robots.txt' else 'a seed' end as found_by, nullif(t.kind, 'page') as kind, t.url as fetched_as \
              from tasks t join hosts h on h.id = t.host_id \
              left join lateral ( \
                  with recursive way as ( \

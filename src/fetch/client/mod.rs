@@ -232,6 +232,7 @@ impl Fetcher {
                 type_rules: &options.type_rules,
                 cap,
                 room: &options.room,
+                sink: options.sink.as_ref(),
                 address: options.address,
                 terms,
             };
@@ -263,6 +264,7 @@ impl Fetcher {
                 version: answer.version,
                 headers: answer.headers,
                 body: answer.body,
+                streamed: answer.streamed,
                 wire_bytes: answer.wire_bytes,
                 truncated: answer.truncated,
                 coding: answer.coding,

@@ -11,8 +11,8 @@ use url::{Host, Url};
 use super::ways::Clients;
 use super::{Fetcher, Way};
 use crate::exchange::{self, Coding, Truncated, text};
-use crate::extract;
-use crate::fetch::body::{self, Deadline, Wire};
+use crate::extract::{self, sitemap::HEAD_BYTES};
+use crate::fetch::body::{self, Deadline, Head, Wire};
 use crate::fetch::cookies::VisitCookies;
 use crate::fetch::decode::{self, Decoded};
 use crate::fetch::dns::Failure;
@@ -20,6 +20,7 @@ use crate::fetch::error::{self, FetchError};
 use crate::fetch::hosts::{HostSettings, Secrecy};
 use crate::fetch::proxy::{self, Blame, Pass};
 use crate::fetch::settings::{BodyRoom, TypeRules};
+use crate::fetch::stream::{self, Sink};
 use crate::fetch::watch::{Watch, Whose};
 
 /// An answer to one request, its body decoded.
@@ -28,6 +29,8 @@ pub(in crate::fetch) struct Answer {
     pub(super) version: http::Version,
     pub(in crate::fetch) headers: HeaderMap,
     pub(in crate::fetch) body: Bytes,
+    /// The body went to a sink.
+    pub(super) streamed: bool,
     pub(super) wire_bytes: u64,
     pub(in crate::fetch) truncated: Option<Truncated>,
     pub(super) coding: Coding,
@@ -46,6 +49,8 @@ pub(in crate::fetch) struct Request<'a> {
     pub(in crate::fetch) cap: usize,
     /// Where there must be room for a large body.
     pub(in crate::fetch) room: &'a BodyRoom,
+    /// Takes a body instead, if it is one for it.
+    pub(in crate::fetch) sink: Option<&'a Sink>,
     /// The only address that may be asked, if the host is a name.
     pub(in crate::fetch) address: Option<IpAddr>,
     /// What is to be known of it, from [`Fetcher::terms`].
@@ -221,14 +226,40 @@ impl Fetcher {
             cookies.take(request.url, &headers, terms.secrecy, keep);
         }
         let leads_on = exchange::is_redirect(status) && exchange::location(&headers).is_some();
+        let media_type = extract::media_type(&headers);
+        let media_type = media_type.as_deref();
+        let mut head = Head::default();
+        if let Some(sink) = request.sink
+            && (200..300).contains(&status)
+            && status != 206
+            && (sink.may_take)(request.url, media_type)
+        {
+            head = body::head(&mut response, HEAD_BYTES, deadline).await?;
+            let begun = decode::head(&headers, &head.bytes, HEAD_BYTES).await;
+            if (sink.takes)(&begun) {
+                let url = request.url;
+                let streamed =
+                    stream::hand_on(&mut response, head, url, &headers, sink, deadline).await?;
+                return Ok(Answer {
+                    status,
+                    version,
+                    headers,
+                    body: Bytes::new(),
+                    streamed: true,
+                    wire_bytes: streamed.wire_bytes,
+                    truncated: streamed.truncated,
+                    coding: streamed.coding,
+                });
+            }
+        }
         let wire = if leads_on {
             body::skim(&mut response, request.cap, deadline).await
-        } else if is_wanted(request, extract::media_type(&headers).as_deref()) {
+        } else if is_wanted(request, media_type) {
             let large = body::Large {
                 room: request.room,
                 headers: &headers,
             };
-            body::read(&mut response, request.cap, deadline, Some(large)).await?
+            body::read(&mut response, head, request.cap, deadline, Some(large)).await?
         } else {
             Wire {
                 truncated: Some(Truncated::Unwanted),
@@ -247,6 +278,7 @@ impl Fetcher {
             version,
             headers,
             body,
+            streamed: false,
             wire_bytes,
             truncated,
             coding,

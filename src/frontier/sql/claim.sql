@@ -82,7 +82,7 @@ taken as (
         claim_version = claim_version + 1,
         attempts      = attempts + 1
     where id = any (array(select task_id from picked where task_id is not null))    -- not a join: no statistics turn it into a scan
-    returning id, url, depth, hops, via, priority, label, attempts, expiries, deferrals, claim_version
+    returning id, url, kind, depth, hops, via, priority, label, attempts, expiries, deferrals, claim_version
 ),
 held as (
     update hosts h
@@ -117,6 +117,7 @@ select p.host_id as "host_id!",
        t.depth as "depth?",
        t.hops as "hops?",
        t.via as "via?",
+       t.kind = 'sitemap' as "is_sitemap?",
        t.priority as "priority?",
        t.label as "label?",
        t.url as "url?",

@@ -1,7 +1,7 @@
 -- Seeds, and what their redirects led to, for the rules of a new scope. $1 tasks above this id, $2 rows to look at; answers the last row looked
 -- at (null at the end).
 with looked as materialized (
-    select id, url, via, depth
+    select id, url, via, depth, kind
     from tasks
     where id > $1::bigint
     order by id
@@ -11,6 +11,7 @@ roots as (
     select array_agg(url order by id) as urls, array_agg(via is null order by id) as seeds
     from looked
     where depth = 0
+      and kind = 'page'    -- a sitemap may lie anywhere
 )
 select (select max(id) from looked) as last,
        coalesce(urls, '{}') as "urls!",

@@ -7,14 +7,15 @@ mod bounds;
 mod ending;
 mod hostile;
 mod links;
+mod order;
 mod politeness;
 mod proxies;
 mod redirects;
 mod revisits;
 mod robots;
-mod seeds;
-
 mod scope;
+mod seeds;
+mod sitemaps;
 mod together;
 mod traps;
 mod troubles;

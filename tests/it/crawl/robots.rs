@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::IntoResponse as _;
-use pgcrawl::crawl::End;
+use pgcrawl::crawl::{End, SitemapUse};
 use serde_json::json;
 
 use crate::support::{
@@ -88,8 +88,10 @@ async fn robots_is_kept_in_its_table_and_not_asked_for_by_a_second_run() {
         .start()
         .await;
     let db = TestDb::new().await;
-    Setup::quick().crawl(&db, &[site.url("/")]).await;
-    Setup::quick().crawl(&db, &[site.url("/no/1")]).await;
+    let mut setup = Setup::quick();
+    setup.crawl.sitemaps.used = SitemapUse::Skip;
+    setup.crawl(&db, &[site.url("/")]).await;
+    setup.crawl(&db, &[site.url("/no/1")]).await;
     assert_eq!(site.targets(), ["/robots.txt", "/"]);
     assert_eq!(
         column(&db.pool, "select detail from tasks where reason = 'robots'").await,

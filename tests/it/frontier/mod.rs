@@ -242,7 +242,7 @@ fn edge(host: HostId, to: &str) -> Edge {
     Edge {
         target: Target::Url {
             host,
-            digest: url(to).digest(),
+            digest: url(to).digest(&pgcrawl::canon::BASE),
             url: None,
         },
         kind: "a",

@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _
 use super::Ground;
 
 /// The statements of the crawl's course. Left out are those of its begin and end, which may look at all of a small table.
-const STATEMENTS: [(&str, &str); 41] = [
+const STATEMENTS: [(&str, &str); 47] = [
     (
         "blocks_after",
         include_str!("../../../src/frontier/sql/blocks_after.sql"),
@@ -22,6 +22,30 @@ const STATEMENTS: [(&str, &str); 41] = [
     (
         "new_tasks_of",
         include_str!("../../../src/frontier/sql/new_tasks_of.sql"),
+    ),
+    (
+        "enqueue_found",
+        include_str!("../../../src/frontier/sql/enqueue_found.sql"),
+    ),
+    (
+        "note_entries",
+        include_str!("../../../src/frontier/sql/note_entries.sql"),
+    ),
+    (
+        "sitemap_read",
+        include_str!("../../../src/frontier/sql/sitemap_read.sql"),
+    ),
+    (
+        "sitemap_chain",
+        include_str!("../../../src/frontier/sql/sitemap_chain.sql"),
+    ),
+    (
+        "sitemaps_of",
+        include_str!("../../../src/frontier/sql/sitemaps_of.sql"),
+    ),
+    (
+        "count_links",
+        include_str!("../../../src/frontier/sql/count_links.sql"),
     ),
     ("claim", include_str!("../../../src/frontier/sql/claim.sql")),
     (

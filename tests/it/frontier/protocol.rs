@@ -5,7 +5,7 @@ use std::time::Duration;
 use pgcrawl::clock::Boottime;
 use pgcrawl::frontier::{
     Appetite, Claim, ClaimedHost, ClaimedTask, Finish, Frontier, HostId, Outcome, Release, Target,
-    TaskId, WorkerId,
+    TaskId, TaskKind, WorkerId,
 };
 use pgcrawl::pages::PageRow;
 use sqlx::postgres::PgRow;
@@ -168,6 +168,10 @@ fn task_of(row: &PgRow) -> Option<ClaimedTask> {
         priority: row.get::<i16, _>("priority?"),
         label: row.get::<Option<String>, _>("label?").map(Into::into),
         is_seed: row.get::<Option<i64>, _>("via?").is_none(),
+        kind: match row.get::<Option<bool>, _>("is_sitemap?") {
+            Some(true) => TaskKind::Sitemap,
+            _ => TaskKind::Page,
+        },
         url: row.get("url?"),
     })
 }

@@ -1,0 +1,228 @@
+//! What is found before a visit is finished: the entries of sitemaps, and the sitemaps that robots.txt names.
+//!
+//! All else that a visit changes is committed once, with its status. A sitemap may name 50,000 URLs and is not held in memory, so its tasks
+//! are made while it is read. That is sound, since to make a task is to insert a row that may be there already: a visit that is killed half
+//! way is repeated and ends with the same rows, and one that has lost its claim makes none.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use super::{
+    Frontier, NewLink, Result, TaskId, TaskKind, WorkerId,
+    finish::short,
+    tries::{once, run},
+};
+use crate::extract::sitemap::MOST_NESTED;
+
+/// A URL that a sitemap or a robots.txt names.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The URL, as a link.
+    pub link: NewLink,
+    /// What it is.
+    pub kind: TaskKind,
+    /// What the sitemap says of it; `None` where that is nothing of its own.
+    pub said: Option<Said>,
+}
+
+/// What a sitemap says of a URL.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Said {
+    /// When the page was changed.
+    pub lastmod: Option<DateTime<Utc>>,
+    /// 0 to 1.
+    pub priority: Option<f32>,
+    /// The word.
+    pub changefreq: Option<&'static str>,
+}
+
+/// The visit that reads a sitemap.
+#[derive(Clone, Copy, Debug)]
+pub struct SitemapVisit {
+    /// The sitemap's task.
+    pub task: TaskId,
+    /// Its claim.
+    pub claim_version: i32,
+}
+
+/// What came of a sitemap; the columns of table `sitemaps`.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(
+    missing_docs,
+    reason = "the columns are documented once, in migrations/0015_sitemaps.sql"
+)]
+pub struct SitemapRow {
+    pub format: &'static str,
+    pub ending: &'static str,
+    pub urls: u32,
+    pub in_scope: u32,
+    pub foreign_urls: u32,
+    pub invalid: u32,
+    pub assets: u32,
+}
+
+impl Frontier {
+    /// Makes tasks of what was found, each URL once, and keeps what the sitemap says of them. Answers how many were new; `None` where the
+    /// visit's claim is over: nothing was made then, and there is no use in reading on.
+    pub async fn enqueue_found(
+        &self,
+        worker: WorkerId,
+        visit: Option<SitemapVisit>,
+        found: &[Found],
+    ) -> Result<Option<u64>> {
+        if found.is_empty() {
+            return Ok(Some(0));
+        }
+        let columns = &Columns::of(found);
+        let task = visit.map(|visit| visit.task.0);
+        let version = visit.map(|visit| visit.claim_version);
+        let row = run!(self, "enqueue_found", async |db| {
+            sqlx::query_file!(
+                "src/frontier/sql/enqueue_found.sql",
+                worker.0,
+                task,
+                version,
+                &columns.hosts,
+                &columns.digests,
+                &columns.urls as &[&str],
+                &columns.depths,
+                &columns.hops,
+                &columns.sitemaps,
+                &columns.priorities,
+                &columns.labels as &[Option<&str>],
+                &columns.reasons as &[Option<&str>],
+                &columns.details as &[Option<&str>]
+            )
+            .fetch_one(db)
+            .await
+        })?;
+        if !row.mine {
+            return Ok(None);
+        }
+        if let Some(visit) = visit {
+            self.note_entries(visit, found).await?;
+        }
+        Ok(Some(row.fresh.unsigned_abs()))
+    }
+
+    /// A statement of its own: what another made a task of meanwhile is seen by the next snapshot only.
+    async fn note_entries(&self, visit: SitemapVisit, found: &[Found]) -> Result {
+        let (mut hosts, mut digests, mut dates, mut priorities, mut freqs) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for Found { link, said, .. } in found {
+            let Some(said) = said else { continue };
+            hosts.push(link.host.0);
+            digests.push(Uuid::from(link.digest));
+            dates.push(said.lastmod);
+            priorities.push(said.priority);
+            freqs.push(said.changefreq);
+        }
+        let (hosts, digests, dates, priorities, freqs) =
+            (&hosts, &digests, &dates, &priorities, &freqs);
+        run!(self, "note_entries", async |db| {
+            sqlx::query_file!(
+                "src/frontier/sql/note_entries.sql",
+                visit.task.0,
+                visit.claim_version,
+                hosts,
+                digests,
+                dates as &[Option<DateTime<Utc>>],
+                priorities as &[Option<f32>],
+                freqs as &[Option<&str>]
+            )
+            .execute(db)
+            .await
+            .map(|_| ())
+        })
+    }
+
+    /// Notes what came of a sitemap; if it was read whole, what it names no more is forgotten.
+    pub async fn sitemap_read(&self, visit: SitemapVisit, row: &SitemapRow) -> Result {
+        let count = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
+        run!(self, "sitemap_read", async |db| {
+            sqlx::query_file!(
+                "src/frontier/sql/sitemap_read.sql",
+                visit.task.0,
+                visit.claim_version,
+                row.format,
+                row.ending,
+                count(row.urls),
+                count(row.in_scope),
+                count(row.foreign_urls),
+                count(row.invalid),
+                count(row.assets)
+            )
+            .execute(db)
+            .await
+            .map(|_| ())
+        })
+    }
+
+    /// The URLs that led to a sitemap: its own, and those of redirects and indexes above it.
+    pub async fn sitemap_chain(&self, task: TaskId) -> Result<Vec<String>> {
+        run!(self, "sitemap_chain", async |db| {
+            sqlx::query_file_scalar!(
+                "src/frontier/sql/sitemap_chain.sql",
+                task.0,
+                i32::from(MOST_NESTED) + 1
+            )
+            .fetch_all(db)
+            .await
+        })
+    }
+
+    /// The sitemaps that the robots.txt of these hosts (`scheme://host[:port]`) name, as far as they are known.
+    pub async fn sitemaps_of(
+        &self,
+        authorities: &[String],
+    ) -> Result<HashMap<String, Vec<String>>> {
+        let rows = run!(self, "sitemaps_of", async |db| {
+            sqlx::query_file!("src/frontier/sql/sitemaps_of.sql", authorities)
+                .fetch_all(db)
+                .await
+        })?;
+        Ok(rows
+            .into_iter()
+            .map(|row| (row.authority, row.sitemaps))
+            .collect())
+    }
+}
+
+/// What was found, column by column.
+#[derive(Default)]
+struct Columns<'a> {
+    hosts: Vec<i32>,
+    digests: Vec<Uuid>,
+    urls: Vec<&'a str>,
+    depths: Vec<i16>,
+    hops: Vec<i16>,
+    sitemaps: Vec<bool>,
+    priorities: Vec<i16>,
+    labels: Vec<Option<&'a str>>,
+    reasons: Vec<Option<&'a str>>,
+    details: Vec<Option<&'a str>>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(found: &'a [Found]) -> Columns<'a> {
+        let mut columns = Columns::default();
+        for Found { link, kind, .. } in found {
+            columns.hosts.push(link.host.0);
+            columns.digests.push(link.digest.into());
+            columns.urls.push(&link.url);
+            columns.depths.push(short(link.depth));
+            columns.hops.push(short(link.hops));
+            columns.sitemaps.push(*kind == TaskKind::Sitemap);
+            columns.priorities.push(link.priority);
+            columns.labels.push(link.label.as_deref());
+            let excluded = link.excluded.as_ref();
+            columns.reasons.push(excluded.map(|(reason, _)| *reason));
+            columns
+                .details
+                .push(excluded.map(|(_, detail)| detail.as_str()));
+        }
+        columns
+    }
+}
