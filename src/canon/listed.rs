@@ -95,8 +95,8 @@ pub(super) fn is_session(name: &str, value: &str) -> bool {
                     && rest.bytes().all(|byte| byte.is_ascii_alphabetic())
             })
     };
-    SESSIONS.iter().any(|known| is(&known))
-        || (PERHAPS_SESSIONS.iter().any(|known| is(&known)) && looks_like_an_id(value))
+    SESSIONS.iter().any(&is)
+        || (PERHAPS_SESSIONS.iter().any(is) && looks_like_an_id(value))
         || is_asp()
 }
 

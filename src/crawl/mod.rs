@@ -185,7 +185,7 @@ impl Crawl {
         self.cx.rules.refresh(&self.cx.frontier).await?;
         self.cx.rules.set_year(crate::clock::year());
         self.cx.shapes.refresh(&self.cx).await?;
-        blocks::look(&self.cx, &mut *self.lists.lock().await).await?;
+        blocks::look(&self.cx, &mut self.lists.lock().await).await?;
         upkeep::recycle(&self.cx, &self.me).await
     }
 
