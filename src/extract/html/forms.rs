@@ -131,31 +131,29 @@ fn on_control(collector: &Shared, element: &mut Element<'_, '_>) {
     let to = &mut to.forms;
     let is_disabled = to.disabled > 0 || has("disabled");
     match element.tag_name().as_str() {
-        "form" => {
-            // A form within a form is none.
-            if to.open.is_none() && to.forms.len() < MAX_FORMS {
-                to.forms.push(Form {
-                    id: said("id"),
-                    action: said("action").unwrap_or_default(),
-                    is_get: is_get(said("method").as_deref()).unwrap_or(true),
-                    rel: Rel::of(&said("rel").unwrap_or_default()),
-                });
-                to.open = Some(to.forms.len() - 1);
-                on_end(collector, element, |to| to.forms.open = None);
-            }
+        // A form within a form is none.
+        "form" if to.open.is_none() && to.forms.len() < MAX_FORMS => {
+            to.forms.push(Form {
+                id: said("id"),
+                action: said("action").unwrap_or_default(),
+                is_get: is_get(said("method").as_deref()).unwrap_or(true),
+                rel: Rel::of(&said("rel").unwrap_or_default()),
+            });
+            to.open = Some(to.forms.len() - 1);
+            on_end(collector, element, |to| to.forms.open = None);
         }
         "fieldset" => {
-            if on_end(collector, element, |to| {
+            let is_open = on_end(collector, element, |to| {
                 to.forms.disabled = to.forms.disabled.saturating_sub(1);
-            }) {
-                to.disabled += 1;
-            }
+            });
+            to.disabled += usize::from(is_open);
         }
         "input" if !is_disabled => to.input(&said, has("checked")),
-        "button" if !is_disabled => {
-            if said("type").is_none_or(|kind| !is_one_of(&kind, &["button", "reset"])) {
-                to.button(&said, false);
-            }
+        "button"
+            if !is_disabled
+                && said("type").is_none_or(|kind| !is_one_of(&kind, &["button", "reset"])) =>
+        {
+            to.button(&said, false);
         }
         "select" => {
             to.end_text();
