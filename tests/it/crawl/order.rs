@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use axum::http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
 use pgcrawl::{frontier::Seed, schedule::Order};
 
 use crate::support::{
@@ -62,9 +63,11 @@ async fn a_crawl_goes_breadth_first_unless_it_is_told_otherwise() {
 /// What is found late, by a retry, at depth 1 comes before what was found early at depth 3.
 #[tokio::test]
 async fn a_near_page_that_is_found_late_comes_before_far_ones() {
+    let html = [(CONTENT_TYPE, HeaderValue::from_static("text/html"))];
+    let html: HeaderMap = html.into_iter().collect();
     let late = vec![
         (503, Default::default(), String::new()),
-        (200, Default::default(), "<a href=/near>x</a>".to_owned()),
+        (200, html, "<a href=/near>x</a>".to_owned()),
     ];
     let mut site = Site::builder()
         .sequence("/late", late)
