@@ -179,20 +179,22 @@ fn link_of(cx: &Context, host: HostId, link: Candidate) -> NewLink {
     }
 }
 
+type MayTake = fn(&Url, Option<&str>) -> bool;
+type Takes = fn(&[u8]) -> bool;
+
 /// Where the body of a task goes, if it is a sitemap; none where none is read.
 pub(super) fn sink(cx: &Context, task: &ClaimedTask) -> Option<(Sink, mpsc::Receiver<Piece>)> {
     let settings = &cx.settings.sitemaps;
     let is_list = settings.used == SitemapUse::Only && task.is_seed;
-    let (may_take, takes): (fn(&Url, Option<&str>) -> bool, fn(&[u8]) -> bool) =
-        match (task.kind, settings.used) {
-            (TaskKind::Sitemap, _) => (|_, _| true, |head| guess(head) != Guess::Other),
-            (TaskKind::Page, SitemapUse::Skip) => return None,
-            // The operator's list of what to crawl, and nothing else.
-            (TaskKind::Page, _) if is_list => (may_be_sitemap, |head| {
-                guess(head) == Guess::Sitemap || (guess(head) == Guess::Unclear && is_urls(head))
-            }),
-            (TaskKind::Page, _) => (may_be_sitemap, |head| guess(head) == Guess::Sitemap),
-        };
+    let (may_take, takes): (MayTake, Takes) = match (task.kind, settings.used) {
+        (TaskKind::Sitemap, _) => (|_, _| true, |head| guess(head) != Guess::Other),
+        (TaskKind::Page, SitemapUse::Skip) => return None,
+        // The operator's list of what to crawl, and nothing else.
+        (TaskKind::Page, _) if is_list => (may_be_sitemap, |head| {
+            guess(head) == Guess::Sitemap || (guess(head) == Guess::Unclear && is_urls(head))
+        }),
+        (TaskKind::Page, _) => (may_be_sitemap, |head| guess(head) == Guess::Sitemap),
+    };
     Some(Sink::new(settings.max_bytes, may_take, takes))
 }
 

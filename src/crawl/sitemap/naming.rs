@@ -53,7 +53,8 @@ impl Naming {
             Some(chain) => chain,
             None => {
                 let urls = cx.frontier.sitemap_chain(self.task).await?;
-                self.chain.insert(urls.iter().filter_map(digest).collect())
+                self.chain
+                    .insert(urls.iter().filter_map(|url| digest(url)).collect())
             }
         };
         let names: Vec<String> = unknown
@@ -64,7 +65,7 @@ impl Naming {
         for host in unknown {
             let vouches = named.get(host.as_str()).is_some_and(|urls| {
                 urls.iter()
-                    .filter_map(digest)
+                    .filter_map(|url| digest(url))
                     .any(|one| chain.contains(&one))
             });
             self.judged.insert(host, vouches);
@@ -78,7 +79,7 @@ impl Naming {
     }
 }
 
-fn digest(url: &String) -> Option<UrlDigest> {
+fn digest(url: &str) -> Option<UrlDigest> {
     PageUrl::parse(url)
         .ok()
         .map(|url| url.digest(&Canon::default()))

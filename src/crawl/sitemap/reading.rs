@@ -16,7 +16,9 @@ use super::{
 };
 use crate::{
     canon::PageUrl,
-    extract::sitemap::{End, Entry, EntryKind, MOST_NESTED, Progress, Sitemap, Summary},
+    extract::sitemap::{
+        ChangeFreq, End, Entry, EntryKind, MOST_NESTED, Progress, Sitemap, Summary,
+    },
     fetch::Piece,
     frontier::{ClaimedTask, Found, FrontierError, HostId, Said, SitemapVisit, TaskKind, WorkerId},
     schedule::priority,
@@ -289,7 +291,7 @@ fn found(cx: &Context, link: Candidate, host: HostId, entry: &Entry) -> Found {
         said: (entry.kind == EntryKind::Page).then(|| Said {
             lastmod: entry.lastmod,
             priority: entry.priority,
-            changefreq: entry.changefreq.map(|freq| freq.as_str()),
+            changefreq: entry.changefreq.map(ChangeFreq::as_str),
         }),
         link: link_of(cx, host, link),
     }

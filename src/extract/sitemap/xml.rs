@@ -194,7 +194,7 @@ impl Xml {
             Event::CData(text) => self.push(text),
             Event::GeneralRef(reference) => self.refer(reference),
             Event::DocType(doctype) => {
-                self.declares |= doctype.contains("<!ENTITY") || doctype.contains("<!entity")
+                self.declares |= doctype.contains("<!ENTITY") || doctype.contains("<!entity");
             }
             _ => {}
         }
@@ -417,7 +417,7 @@ fn alternate(tag: &BytesStart<'_>) -> Option<String> {
             "rel" => {
                 is_alternate = value
                     .split_ascii_whitespace()
-                    .any(|word| word.eq_ignore_ascii_case("alternate"))
+                    .any(|word| word.eq_ignore_ascii_case("alternate"));
             }
             _ => {}
         }
