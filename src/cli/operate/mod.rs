@@ -59,7 +59,9 @@ pub enum OperateCommand {
     /// excluded; those that were excluded by rules and belong to it come back. What no row was kept of is found again when the page that
     /// links to it is visited again (`pgcrawl requeue`). Running processes follow within seconds.
     Scope(scope::ScopeArgs),
-    /// Show shapes of URLs that are left out since their pages bring nothing new, or take one in again
+    /// Show shapes of URLs that are left out, or take one in again
+    ///
+    /// Their pages bring nothing new: see view trap_shapes.
     Traps(traps::TrapsArgs),
     /// Build the frontier's indexes anew, beside the running crawl
     ///

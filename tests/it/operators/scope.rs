@@ -28,6 +28,7 @@ async fn found() -> Ground {
                insert into tasks (host_id, url_digest, url, depth, via)
                select 1, md5(path)::uuid, 'http://a.example' || path, depth, 1
                from (values ('/x', 1), ('/cal/1', 1), ('/cal/2', 2), ('/cal/today', 1), ('/deep', 9)) as t (path, depth);
+               insert into settings (key, value) values ('crawl.scope', '\"host\"');
                update worker_counts set discovered = discovered + 5";
     ground.db.pool.execute(sqlx::raw_sql(sql)).await.unwrap();
     ground
