@@ -72,6 +72,7 @@ fn round(pages: &[(PageUrl, Vec<u8>)], anchors: bool, wants: Wants) -> (Duration
     let began = Instant::now();
     let links = pages.iter().map(|(url, body)| {
         let input = Input {
+            canon: &pgcrawl::canon::BASE,
             url,
             headers: &headers,
             body,

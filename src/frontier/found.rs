@@ -51,7 +51,7 @@ pub struct SitemapVisit {
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(
     missing_docs,
-    reason = "the columns are documented once, in migrations/0015_sitemaps.sql"
+    reason = "the columns are documented once, in migrations/0014_sitemaps.sql"
 )]
 pub struct SitemapRow {
     pub format: &'static str,
