@@ -184,9 +184,8 @@ async fn candidates(
     base: &PageUrl,
     found: Found,
 ) -> (Vec<Candidate>, Vec<PageLink>) {
-    let is_closed = cx.settings.sitemaps.used == SitemapUse::Only;
     let mut kept = Kept::new(cx.settings.links);
-    if !kept.any() && (found.nofollow || is_closed || found.links.is_empty()) {
+    if !kept.any() && (found.nofollow || found.links.is_empty()) {
         return (Vec::new(), Vec::new());
     }
     learn_scope(cx, base).await;
@@ -215,6 +214,8 @@ async fn candidates(
             excluded,
         };
         let nofollow = found.nofollow || link.rel.nofollow;
+        // With sitemaps only, a page leads nowhere but to what it is made of.
+        let is_closed = cx.settings.sitemaps.used == SitemapUse::Only && !is_asset;
         // Of a link that is blocked there is no row: what is taken from the list may be found again.
         let is_blocked = cx.blocked.covering(&link.url).is_some();
         let aim = if nofollow || is_closed || is_blocked || hops > cx.settings.max_hops {

@@ -82,9 +82,9 @@ async fn a_sitemap_of_robots_txt_leads_to_pages_that_no_link_leads_to() {
         .page("/hidden", "<a href=/deeper>x</a>")
         .page("/deeper", "")
         .page("/de", "")
-        .xml("/map.xml", &"<urlset xmlns:xhtml='x'><url><loc>HOST/hidden</loc><lastmod>2024-05-06</lastmod><changefreq>weekly</changefreq><priority>0.9</priority>\
+        .xml("/map.xml", "<urlset xmlns:xhtml='x'><url><loc>HOST/hidden</loc><lastmod>2024-05-06</lastmod><changefreq>weekly</changefreq><priority>0.9</priority>\
             <xhtml:link rel='alternate' hreflang='de' href='HOST/de'/></url><url><loc>HOST/linked</loc><lastmod>never</lastmod></url>\
-            <url><loc>HOST/private/x</loc></url><url><loc>http://other.invalid/</loc></url><url><loc>HOST/a/a/a/a/a</loc></url><url></url></urlset>".to_owned())
+            <url><loc>HOST/private/x</loc></url><url><loc>http://other.invalid/</loc></url><url><loc>HOST/a/a/a/a/a</loc></url><url></url></urlset>")
         .start()
         .await;
     let db = TestDb::new().await;

@@ -63,7 +63,7 @@ async fn a_link_without_scheme_that_stacks_up_ends_and_says_why() {
 /// T05 of the field cases.
 #[tokio::test]
 async fn a_path_that_is_one_deeper_on_each_page_ends() {
-    let site = anything(|target| format!("depth {0} <a href={0}1/>on</a>", target));
+    let site = anything(|target| format!("depth {target} <a href={target}1/>on</a>"));
     let (_, site) = beside_a_small_site(site, "/d/1/").await;
     assert_eq!(site.targets(), ["/d/1/", "/d/1/1/", "/d/1/1/1/"]);
 }
