@@ -26,7 +26,8 @@ fn web(pages: usize, each: Duration) -> SiteBuilder {
         .map(|n| format!("<a href=/{n}>{n}</a>"))
         .collect();
     (0..pages).fold(Site::builder().page("/", all.clone()), |site, n| {
-        site.delay(&format!("/{n}"), each, all.clone())
+        // Each says something of its own: a shape of pages that are alike would be parked.
+        site.delay(&format!("/{n}"), each, format!("<title>{n}</title>{all}"))
     })
 }
 

@@ -205,9 +205,10 @@ async fn indexes_are_built_anew_beside_a_running_crawl() {
     let all: String = (0..300).map(|n| format!("<a href=/{n}>x</a>")).collect();
     let site = Site::builder().page("/", all).status("/robots.txt", 404);
     let site = site
-        .otherwise(|_| async {
+        // Each page says something of its own: a shape of pages that are alike would be parked.
+        .otherwise(|request| async move {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-            axum::response::Html("page").into_response()
+            axum::response::Html(request.uri().to_string()).into_response()
         })
         .start()
         .await;
