@@ -512,6 +512,6 @@ mod tests {
             );
             assert_eq!(loaded.origin(value.key).to_string(), value.flag);
         }
-        assert_eq!(values.len(), 30);
+        assert_eq!(values.len(), 35);
     }
 }
