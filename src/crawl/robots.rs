@@ -68,6 +68,12 @@ pub(super) async fn ask(
             fetched: over(Boottime::now()),
         };
     }
+    // The seed may have come from another process just now: a host that it names is asked at a private address, too.
+    if !cx.rules.names(key.host())
+        && let Err(error) = cx.rules.refresh(&cx.frontier).await
+    {
+        return RobotsNews::Trouble(error);
+    }
     let asked = tokio::select! {
         biased;
         () = cx.abort.cancelled() => Ok(Asked::Nothing),

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::IntoResponse as _;
-use pgcrawl::crawl::{End, SitemapUse};
+use pgcrawl::crawl::{End, SitemapUse, Stop};
 use serde_json::json;
 
 use crate::support::{
-    crawl::{Setup, column, number},
+    crawl::{Setup, column, number, urls},
     db::TestDb,
     site::Site,
 };
@@ -474,4 +474,21 @@ async fn links_are_judged_early_only_as_far_as_that_costs_little() {
         .await,
         ["\"0 2\"", "\"1 2\""]
     );
+}
+
+#[tokio::test]
+async fn a_seed_that_another_process_has_added_is_asked_at_its_private_address_at_once() {
+    let site = Site::builder().page("/", "").start().await;
+    let db = TestDb::new().await;
+    let mut setup = Setup::quick();
+    // A host that is refused would rest for longer than this test.
+    setup.crawl.retry.robots_wait = Duration::from_secs(3_600);
+    let (adds, crawls) = (setup.join(&db).await, setup.join(&db).await);
+    adds.add_seeds(&urls(&[site.url("/")])).await.unwrap();
+    let run = tokio::time::timeout(Duration::from_secs(60), crawls.run(Stop::default()));
+    let summary = run.await.expect("nothing is refused").unwrap();
+    assert_eq!(summary.end, End::Finished);
+    assert_eq!(site.count("/"), 1);
+    adds.leave().await;
+    crawls.leave().await;
 }
