@@ -6,7 +6,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pgcrawl::canon::{BASE, Canon, CanonOptions, HostKey, HrefCache, IgnoreParams, Listed, PageUrl};
+use pgcrawl::canon::{
+    BASE, Canon, CanonOptions, HostKey, HrefCache, IgnoreParams, Listed, PageUrl,
+};
 use pgcrawl::scope::block::{self, Blocks};
 
 fuzz_target!(|data: &[u8]| {
@@ -23,7 +25,11 @@ fuzz_target!(|data: &[u8]| {
     };
     let ignore: Option<IgnoreParams> = rule.parse().ok();
     if let Some(rule) = &ignore {
-        assert_eq!(rule.to_string().parse().as_ref(), Ok(rule), "a rule reads back");
+        assert_eq!(
+            rule.to_string().parse().as_ref(),
+            Ok(rule),
+            "a rule reads back"
+        );
     }
     let canon = Canon::new(CanonOptions {
         session_ids: listed(1),
@@ -40,15 +46,26 @@ fuzz_target!(|data: &[u8]| {
     }
     let mut cache = HrefCache::new(8);
     for _ in 0..2 {
-        assert_eq!(cache.resolve(url.as_url(), href), joined, "the cache says what the parser says");
+        assert_eq!(
+            cache.resolve(url.as_url(), href),
+            joined,
+            "the cache says what the parser says"
+        );
     }
     if let Ok(Some(entry)) = block::entry(line) {
-        assert_eq!(block::entry(&entry), Ok(Some(entry.clone())), "an entry is its own form");
+        assert_eq!(
+            block::entry(&entry),
+            Ok(Some(entry.clone())),
+            "an entry is its own form"
+        );
         let mut blocks = Blocks::default();
         blocks.insert(&entry);
         for url in joined.iter().chain([&url]) {
             let covering = blocks.covering(url);
-            assert!(covering.is_none_or(|found| found == entry && block::candidates(url).contains(&found)));
+            assert!(
+                covering
+                    .is_none_or(|found| found == entry && block::candidates(url).contains(&found))
+            );
         }
         blocks.remove(&entry);
         assert!(blocks.is_empty() && blocks.covering(&url).is_none());
@@ -59,7 +76,10 @@ fn judge(url: &PageUrl, canon: &Canon) {
     assert!(url.as_str().is_ascii());
     let again = PageUrl::parse(url.as_str()).expect("what is fetched is a URL");
     assert_eq!(again.as_str(), url.as_str());
-    assert_eq!(HostKey::parse(url.host().as_str()).ok().as_ref(), Some(url.host()));
+    assert_eq!(
+        HostKey::parse(url.host().as_str()).ok().as_ref(),
+        Some(url.host())
+    );
     for canon in [&BASE, canon] {
         let key = url.canonical(canon);
         let page = PageUrl::parse(&key).expect("a key is a URL");

@@ -29,6 +29,7 @@ fuzz_target!(|data: &[u8]| {
         body,
         robots_token: "ourbot",
         anchors: choice & 8 != 0,
+        canon: &pgcrawl::canon::BASE,
         wants: Wants {
             assets,
             ..Wants::default()

@@ -55,8 +55,8 @@ fuzz_target!(|data: &[u8]| {
         let itself = fuzz::to_itself(&page, status, &headers);
         let target = joined.ok().map(|url| url.digest(&pgcrawl::canon::BASE));
         assert!(
-            itself
-                .is_none_or(|next| Some(next.digest(&pgcrawl::canon::BASE)) == target && next.digest(&pgcrawl::canon::BASE) == page.digest(&pgcrawl::canon::BASE))
+            itself.is_none_or(|next| Some(next.digest(&pgcrawl::canon::BASE)) == target
+                && next.digest(&pgcrawl::canon::BASE) == page.digest(&pgcrawl::canon::BASE))
         );
     }
     if let Some(cookie) = fuzz::cookie(&page, &headers) {

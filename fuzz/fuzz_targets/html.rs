@@ -28,6 +28,7 @@ fuzz_target!(|data: &[u8]| {
         body,
         robots_token: "ourbot",
         anchors: is(0),
+        canon: &pgcrawl::canon::BASE,
         wants: Wants {
             assets: is(1),
             forms: is(2),
@@ -40,7 +41,10 @@ fuzz_target!(|data: &[u8]| {
     assert!(found.links.len() <= extract::MAX_LINKS);
     let mut seen = std::collections::HashSet::new();
     for link in &found.links {
-        assert!(seen.insert(link.url.digest()), "each page once");
+        assert!(
+            seen.insert(link.url.digest(&pgcrawl::canon::BASE)),
+            "each page once"
+        );
         assert!(link.url.as_str().is_ascii() && link.url.as_url().fragment().is_none());
         assert!(!link.kind.is_asset() || input.wants.assets);
         for (text, limit) in [

@@ -16,14 +16,30 @@ fuzz_target!(|data: &[u8]| {
     let robots = Robots::parse(body, "ourbot");
 
     let file = host.join("/robots.txt").expect("a constant");
-    assert_eq!(robots.judge(&file), Verdict::Allowed, "the file itself may always be asked for");
+    assert_eq!(
+        robots.judge(&file),
+        Verdict::Allowed,
+        "the file itself may always be asked for"
+    );
     if let Ok(url) = host.join(&String::from_utf8_lossy(path)) {
         let verdict = robots.judge(&url);
-        assert_eq!(verdict, robots.judge(&url), "the same question has the same answer");
-        assert_eq!(verdict, Robots::parse(body, "OURBOT/1.0").judge(&url), "neither case nor version count");
+        assert_eq!(
+            verdict,
+            robots.judge(&url),
+            "the same question has the same answer"
+        );
+        assert_eq!(
+            verdict,
+            Robots::parse(body, "OURBOT/1.0").judge(&url),
+            "neither case nor version count"
+        );
         assert_eq!(Robots::allow_all().judge(&url), Verdict::Allowed);
     }
-    assert!(robots.crawl_delay().is_none_or(|delay| delay.as_secs() <= 300));
+    assert!(
+        robots
+            .crawl_delay()
+            .is_none_or(|delay| delay.as_secs() <= 300)
+    );
     for sitemap in robots.sitemaps() {
         assert!(Url::parse(&sitemap).is_ok());
     }

@@ -32,6 +32,10 @@ fuzz_target!(|data: &[u8]| {
     for entry in &found {
         assert!(!entry.loc.is_empty() && entry.loc.len() <= 8_192);
         assert_eq!(entry.loc.trim(), entry.loc);
-        assert!(entry.priority.is_none_or(|priority| (0.0..=1.0).contains(&priority)));
+        assert!(
+            entry
+                .priority
+                .is_none_or(|priority| (0.0..=1.0).contains(&priority))
+        );
     }
 });

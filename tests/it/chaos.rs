@@ -207,7 +207,11 @@ async fn web(pages: usize) -> Site {
         .collect();
     let site = Site::builder().page("/", all.clone());
     let site = (0..pages).fold(site, |site, n| {
-        site.delay(&format!("/{n}"), Duration::from_millis(10), all.clone())
+        site.delay(
+            &format!("/{n}"),
+            Duration::from_millis(10),
+            format!("<title>{n}</title>{all}"),
+        )
     });
     site.start().await
 }

@@ -19,7 +19,7 @@ fn web(pages: usize, each: Duration) -> SiteBuilder {
         .map(|n| format!("<a href=/{n}>{n}</a>"))
         .collect();
     (0..pages).fold(Site::builder().page("/", all.clone()), |site, n| {
-        site.delay(&format!("/{n}"), each, all.clone())
+        site.delay(&format!("/{n}"), each, format!("<title>{n}</title>{all}"))
     })
 }
 

@@ -144,7 +144,9 @@ async fn a_list_that_changes_ends_what_is_open_in_all_processes_within_seconds()
     let links: String = (0..400).map(|n| format!("<a href=/{n}>x</a>")).collect();
     let site = Site::builder()
         .page("/", links)
-        .otherwise(|_| async { axum::response::IntoResponse::into_response("") })
+        .otherwise(|request| async move {
+            axum::response::IntoResponse::into_response(request.uri().to_string())
+        })
         .start()
         .await;
     let file = list("# nobody yet\n");

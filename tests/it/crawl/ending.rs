@@ -15,7 +15,7 @@ async fn slow_site(each: Duration) -> Site {
     let all: String = (0..100).map(|n| format!("<a href=/{n}>{n}</a>")).collect();
     (0..100)
         .fold(Site::builder().page("/", all), |site, n| {
-            site.delay(&format!("/{n}"), each, "")
+            site.delay(&format!("/{n}"), each, format!("<title>{n}</title>"))
         })
         .start()
         .await

@@ -208,9 +208,9 @@ async fn each_link_to_a_page_moves_it_ahead_in_the_order_by_links() {
 async fn a_huge_host_does_not_starve_a_small_one() {
     let many: String = (0..400).map(|n| format!("<a href=/{n}>x</a>")).collect();
     let huge = Site::builder()
-        .otherwise(move |_| {
-            let many = many.clone();
-            async move { axum::response::IntoResponse::into_response(axum::response::Html(many)) }
+        .otherwise(move |request| {
+            let page = format!("<title>{}</title>{many}", request.uri());
+            async move { axum::response::IntoResponse::into_response(axum::response::Html(page)) }
         })
         .start()
         .await;

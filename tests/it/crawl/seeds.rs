@@ -58,14 +58,15 @@ async fn a_label_is_carried_to_all_that_its_seed_leads_to() {
         column(&db.pool, tasks).await,
         [
             "/a/,red,-1,0",
-            "/a/1,red,-1,1",
-            "/a/2,red,-1,1",
-            "/a/3,red,-1,2",
+            // Breadth-first: a link comes one later than its page.
+            "/a/1,red,0,1",
+            "/a/2,red,0,1",
+            "/a/3,red,1,2",
             "/b/,blue,0,19",
-            "/b/1,blue,0,20",
-            "/both,red,-1,1",
+            "/b/1,blue,1,20",
+            "/both,red,0,1",
             "/plain,-,1,0",
-            "/plain/1,-,1,1",
+            "/plain/1,-,2,1",
         ]
     );
     let asked = site.targets();

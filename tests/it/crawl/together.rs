@@ -19,7 +19,7 @@ fn web(pages: usize) -> SiteBuilder {
         .map(|n| format!("<a href=/{n}>{n}</a>"))
         .collect();
     (0..pages).fold(Site::builder().page("/", all), |site, n| {
-        site.page(&format!("/{n}"), "")
+        site.page(&format!("/{n}"), format!("<title>{n}</title>"))
     })
 }
 
