@@ -61,16 +61,14 @@ repeats as materialized (
 found as materialized (
     select distinct on (l.host_id, l.url_digest) l.*, m.id as via
     from unnest($39::int[], $40::int[], $41::uuid[], $42::text[], $43::smallint[], $44::smallint[], $45::text[], $46::text[],
-                $50::smallint[], $51::text[])
-         as l (position, host_id, url_digest, url, depth, hops, reason, detail, priority, label)
+                $50::smallint[], $51::text[]) with ordinality
+         as l (position, host_id, url_digest, url, depth, hops, reason, detail, priority, label, n)
     join mine m on m.position = l.position
     where l.position <> all (array(select position from repeats where original is not null))
-    order by l.host_id, l.url_digest, l.depth, l.hops
+    order by l.host_id, l.url_digest, l.depth, l.hops, l.priority, l.n
 ),
-fresh as (
-    insert into tasks (host_id, url_digest, url, depth, hops, via, status, reason, detail, priority, label)
-    select f.host_id, f.url_digest, f.url, f.depth, f.hops, f.via,
-           case when f.reason is null then 'new' else 'excluded' end::task_status, f.reason, f.detail, f.priority, f.label
+unknown as materialized (
+    select f.*
     from found f
     -- Not left to `on conflict`, which waits for whoever *updates* the row of a known URL: two visits that link to each other would deadlock.
     -- Lateral with a limit: one index lookup a link, whatever the statistics say.
@@ -82,7 +80,19 @@ fresh as (
         limit 1
     ) k on true
     where k.known is null
-    order by f.host_id, f.url_digest    -- all insert in one order
+    order by f.n
+),
+numbered as materialized (
+    select nextval((select pg_get_serial_sequence('tasks', 'id')::regclass)) as id, u.*    -- in the order in which they were found
+    from unknown u
+),
+fresh as (
+    insert into tasks (id, host_id, url_digest, url, depth, hops, via, status, reason, detail, priority, label)
+    overriding system value
+    select n.id, n.host_id, n.url_digest, n.url, n.depth, n.hops, n.via,
+           case when n.reason is null then 'new' else 'excluded' end::task_status, n.reason, n.detail, n.priority, n.label
+    from numbered n
+    order by n.host_id, n.url_digest    -- all insert in one order, whatever the ids
     on conflict do nothing
     returning id
 ),

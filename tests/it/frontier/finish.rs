@@ -267,6 +267,36 @@ async fn a_url_becomes_a_task_once_however_often_it_is_found() {
 }
 
 #[tokio::test]
+async fn links_become_tasks_in_the_order_in_which_they_were_found() {
+    let ground = Ground::new().await;
+    let me = ground.worker("me").await;
+    ground.seed(me, &["https://a.example/"]).await;
+    let host = ground.claim_host(me).await;
+    let paths: Vec<String> = (0..40)
+        .map(|n| format!("https://a.example/{}", (n * 17) % 40))
+        .collect();
+    let mut links: Vec<NewLink> = paths.iter().map(|url| link(host.id, url)).collect();
+    // Found once more, with a better place: that counts.
+    links.push(NewLink {
+        priority: -1,
+        label: Some("twice".into()),
+        ..link(host.id, &paths[7])
+    });
+    let visit = Finish {
+        links,
+        ..done(&host.tasks[0])
+    };
+    assert_eq!(ground.finish(me, &[visit]).await, [true]);
+    let found = "select url from tasks where via is not null order by id";
+    let mut expected = paths.clone();
+    let twice = expected.remove(7);
+    expected.push(twice.clone());
+    assert_eq!(ground.column(found).await, expected);
+    let labelled = "select url, priority from tasks where label = 'twice'";
+    assert_eq!(ground.column(labelled).await, [format!("{twice},-1")]);
+}
+
+#[tokio::test]
 async fn a_label_and_a_priority_go_from_seed_to_claim_and_from_link_to_task() {
     let ground = Ground::new().await;
     let me = ground.worker("me").await;

@@ -145,8 +145,8 @@ async fn with_tasks_done_before_links_are_inserted_finishes_deadlock() {
 async fn without_an_order_of_insertion_finishes_deadlock() {
     let finish = replaced(
         FINISH,
-        "    order by f.host_id, f.url_digest    -- all",
-        "    order by md5(f.url || pg_backend_pid())    -- all",
+        "    order by n.host_id, n.url_digest    -- all",
+        "    order by md5(n.url || pg_backend_pid())    -- all",
     );
     // Between two insertions of a statement there is time for those of another.
     let slow = "
