@@ -76,7 +76,10 @@ impl Visit {
     /// About how many bytes it takes in memory.
     pub(super) fn weight(&self) -> usize {
         let body = self.page.as_ref().and_then(|page| page.body.as_ref());
-        body.map_or(0, Vec::len) + self.links.len() * 300 + self.edges.len() * 300 + 2_000
+        let links = self.links.iter().map(|link| link.url.as_str().len());
+        let edges = self.edges.iter().map(PageLink::weight);
+        let beside = (self.links.len() + self.edges.len()) * 250;
+        body.map_or(0, Vec::len) + links.sum::<usize>() + edges.sum::<usize>() + beside + 2_000
     }
 }
 

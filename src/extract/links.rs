@@ -62,7 +62,11 @@ pub(super) fn resolve(
     for link in &page.links {
         match seen.entry(&link.href) {
             Entry::Occupied(entry) => kept.repeat(*entry.get(), link),
-            Entry::Vacant(_) if kept.is_full() => kept.excess = kept.excess.saturating_add(1),
+            // Not resolved any more, and each once: what an endless page has is only counted.
+            Entry::Vacant(entry) if kept.is_full() => {
+                entry.insert(None);
+                kept.excess = kept.excess.saturating_add(1);
+            }
             Entry::Vacant(entry) => {
                 let url = cache.resolve(&base, &with_query_in(encoding, &link.href));
                 entry.insert(url.map(|url| kept.add(url, link)));

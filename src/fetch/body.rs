@@ -112,6 +112,14 @@ impl Deadline {
         self.hurried.then(|| self.missed(self.ends, Stage::Body))
     }
 
+    /// The error of a large body that other large ones left no room for until the end of the time.
+    fn no_room(&self) -> FetchError {
+        FetchError::TotalTimeout {
+            after: self.total,
+            stage: Stage::Room,
+        }
+    }
+
     /// The error of a body that was still coming at the end of the time.
     pub(super) fn body_cut(&self) -> FetchError {
         FetchError::TotalTimeout {
@@ -260,12 +268,10 @@ pub(super) async fn read(
             // Undone it may be as large as may be.
             let is_coded = large.headers.contains_key(CONTENT_ENCODING);
             let most = announced.filter(|_| !is_coded).unwrap_or(cap).min(cap);
-            if timeout_at(deadline.ends, large.room.wait(most))
+            // Not cut: other bodies took the time, and no fault is the server's.
+            timeout_at(deadline.ends, large.room.wait(most))
                 .await
-                .is_err()
-            {
-                return late(bytes, deadline);
-            }
+                .map_err(|_| deadline.no_room())?;
         }
     }
     Ok(Wire {

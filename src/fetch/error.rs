@@ -168,6 +168,8 @@ pub enum Stage {
     Body,
     /// The host's delay before the next hop.
     Pause,
+    /// Room in memory for a large body, among others.
+    Room,
 }
 
 impl std::fmt::Display for Stage {
@@ -176,6 +178,7 @@ impl std::fmt::Display for Stage {
             Stage::Headers => "headers",
             Stage::Body => "body",
             Stage::Pause => "delay before the next hop",
+            Stage::Room => "room for a large body",
         })
     }
 }
