@@ -10,6 +10,7 @@
 //! | `sitemap` | sitemaps, which are read while they come |
 //! | `commit` | batches of visits become rows, each batch by one statement |
 //! | `address` | the gate of addresses, where the crawl keeps a delay for each |
+//! | `bodies` | room in memory for large bodies |
 //! | `budget` | how much is fetched, over all machines |
 //! | `rejections` | links that were left out, counted |
 //! | `shapes` | shapes of URLs whose pages bring nothing new |
