@@ -12,7 +12,7 @@ use super::context::Context;
 use crate::{
     canon::{HostKey, PageUrl},
     frontier::{
-        Fold, FrontierError, HostId, ShapeNews, ShapePage,
+        Fold, FrontierError, HostId, ShapeNews, ShapePage, StoredShape,
         operate::{Against, ExcludedByShape, OperateError, Operator},
     },
     scope::{
@@ -42,6 +42,21 @@ impl ParkedShapes {
         let by_host = self.by_host.read().unwrap_or_else(PoisonError::into_inner);
         let parked = by_host.get(url.host())?;
         shape::of(url.as_url()).filter(|shape| parked.contains(shape))
+    }
+
+    /// Whether a shape that this process takes for parked is so, by the database.
+    pub(super) async fn is_still_parked(
+        &self,
+        cx: &Context,
+        host: HostId,
+        shape: &str,
+    ) -> Result<bool, FrontierError> {
+        let known = cx.frontier.shapes_of(&[(host, shape)]).await?;
+        let is_parked = known.first().is_some_and(|known| known.is_parked);
+        if !is_parked {
+            self.refresh(cx).await?;
+        }
+        Ok(is_parked)
     }
 
     /// Reads them anew.
@@ -147,7 +162,7 @@ async fn news(
         .collect();
     let news = found.into_iter().map(|(key, mut one)| {
         let known = known.remove(&key);
-        let is_decided = known.as_ref().is_some_and(|known| known.is_decided);
+        let is_decided = known.as_ref().is_some_and(StoredShape::is_decided);
         if let Some(mut known) = known {
             known.recent.append(&mut one.recent);
             one.recent = known.recent;
@@ -182,6 +197,10 @@ async fn leave_out(cx: &Context, host: HostId, shape: &str) -> Result<u64, Opera
                 detail: shape.to_owned(),
             })
             .collect();
+        if !against.is_empty() && !cx.shapes.is_still_parked(cx, host, shape).await? {
+            // An operator brings its tasks back.
+            return Ok(left_out);
+        }
         left_out += operator.decide_against(&against).await?;
         after = last;
     }

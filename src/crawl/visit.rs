@@ -183,7 +183,12 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
             },
         );
     }
-    if let Some(excluded) = left_out(cx, &task, host, &url) {
+    match parked(cx, &task, host, &url).await {
+        Ok(None) => {}
+        Ok(Some(excluded)) => return not_asked(task, excluded),
+        Err(error) => return Ended::Trouble(error),
+    }
+    if let Some(excluded) = without_page(cx, host, &url) {
         return not_asked(task, excluded);
     }
     // An attempt would only fail: the task goes back, and its host waits for the first proxy to come back.
@@ -281,18 +286,38 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
     ended
 }
 
-/// Why a task is not visited any more: since it was found its shape was parked, or its host's budget of pages used up. A seed has no shape.
-fn left_out(cx: &Context, task: &ClaimedTask, host: HostId, url: &PageUrl) -> Option<Outcome> {
-    let excluded = |reason: Reason, detail| Outcome::Excluded {
-        reason: reason.as_str().to_owned(),
-        detail: Some(detail),
-    };
-    if let Some(shape) = cx.shapes.of(url).filter(|_| !task.is_seed) {
-        return Some(excluded(Reason::Shape, shape));
+/// Why a task is not visited any more: its shape was parked since it was found. A seed has no shape, nor has what is no page.
+async fn parked(
+    cx: &Context,
+    task: &ClaimedTask,
+    host: HostId,
+    url: &PageUrl,
+) -> Result<Option<Outcome>, FrontierError> {
+    if task.is_seed || task.kind != TaskKind::Page {
+        return Ok(None);
     }
+    let Some(shape) = cx.shapes.of(url) else {
+        return Ok(None);
+    };
+    // What this process knows may be some seconds old, and who unparks a shape brings its tasks back at once.
+    if !cx.shapes.is_still_parked(cx, host, &shape).await? {
+        return Ok(None);
+    }
+    Ok(Some(excluded(Reason::Shape, shape)))
+}
+
+/// Why a task is not visited any more: its host's budget of pages was used up since it was found.
+fn without_page(cx: &Context, host: HostId, url: &PageUrl) -> Option<Outcome> {
     let most = cx.settings.budget.pages_per_host?;
     let is_left = cx.host_pages.take(host, url.host());
     (!is_left).then(|| excluded(Reason::HostPages, format!("budget.pages_per_host = {most}")))
+}
+
+fn excluded(reason: Reason, detail: String) -> Outcome {
+    Outcome::Excluded {
+        reason: reason.as_str().to_owned(),
+        detail: Some(detail),
+    }
 }
 
 fn fetched(began: Boottime, ended: Boottime) -> Fetched {

@@ -39,8 +39,17 @@ pub struct StoredShape {
     pub shape: String,
     /// The first 32 bits of the digests of its last pages, the youngest last.
     pub recent: Vec<i32>,
-    /// It is parked, or kept by an operator: nothing is to be judged.
-    pub is_decided: bool,
+    /// Its URLs are left out.
+    pub is_parked: bool,
+    /// An operator wants it visited whatever its pages bring.
+    pub is_kept: bool,
+}
+
+impl StoredShape {
+    /// Nothing is to be judged.
+    pub fn is_decided(&self) -> bool {
+        self.is_parked || self.is_kept
+    }
 }
 
 /// What is new of a shape.
@@ -105,7 +114,8 @@ impl Frontier {
             host: HostId(row.host_id),
             shape: row.shape,
             recent: row.recent,
-            is_decided: row.is_decided,
+            is_parked: row.is_parked,
+            is_kept: row.is_kept,
         });
         Ok(rows.collect())
     }

@@ -29,7 +29,8 @@ enum TrapsCommand {
     },
     /// Visit a shape whatever its pages bring, from now on
     ///
-    /// What was left out of it comes back.
+    /// What was left out of it comes back. A process of a running crawl may leave out links to it for two seconds more; said again, this brings
+    /// back what became a row meanwhile.
     Unpark {
         /// Its number, as `traps show` prints it
         shape: i32,
@@ -81,9 +82,9 @@ async fn unpark(desk: &Desk, id: i32) -> anyhow::Result<Exit> {
     let found = match desk.common.dry_run {
         true => {
             let shapes = status::trap_shapes(desk.operator.frontier().pool()).await?;
-            let parked = shapes
-                .into_iter()
-                .find(|one| one.shape_id == id && one.parked_at.is_some());
+            let parked = shapes.into_iter().find(|one| {
+                one.shape_id == id && (one.parked_at.is_some() || one.kept_at.is_some())
+            });
             parked.map(|one| (HostId(one.host_id), one.shape))
         }
         false => desk.operator.unpark_shape(id).await.map_err(hinted)?,

@@ -111,8 +111,8 @@ impl Operator {
         Ok(changed)
     }
 
-    /// The next tasks of a host after a digest, those that a shape has excluded or those that are still to be visited. With the last digest that
-    /// was looked at, `None` at the end.
+    /// The next tasks of a host after a digest, those that a shape has excluded or those that one may: pages that are still to be visited, and
+    /// no seeds. With the last digest that was looked at, `None` at the end.
     ///
     /// # Errors
     /// A database that will not do.
@@ -138,13 +138,13 @@ impl Operator {
         Ok((row.last, tasks.collect()))
     }
 
-    /// Wants a shape visited whatever its pages bring. Answers its host and the shape; `None` where none of this id is parked.
+    /// Wants a shape visited whatever its pages bring. Answers its host and the shape; `None` where none of this id is parked, or was.
     ///
     /// # Errors
     /// A database that will not do.
     pub async fn unpark_shape(&self, id: i32) -> Result<Option<(HostId, String)>> {
-        let row = run!(&self.frontier, "unpark_shape", async |db, again| {
-            sqlx::query_file!("src/frontier/sql/unpark_shape.sql", id, again)
+        let row = run!(&self.frontier, "unpark_shape", async |db| {
+            sqlx::query_file!("src/frontier/sql/unpark_shape.sql", id)
                 .fetch_optional(db)
                 .await
         })?;

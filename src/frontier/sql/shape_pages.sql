@@ -1,4 +1,4 @@
--- Pages that are not folded into url_shapes yet, in the order of their fetch: first visits that brought a page. The youngest seconds are left
+-- Pages that are not folded into url_shapes yet, in the order of their fetch: first visits that brought a page, and no sitemap. The youngest seconds are left
 -- for the next time, since pages are committed somewhat later than they are fetched. $1 pages, about, $2 ms that are left. No row where
 -- nothing is new; the last row is where the watermark goes.
 with mark as materialized (
@@ -25,10 +25,10 @@ select l.task_id as "task_id!",
        t.url as "url!",
        (select up_to_at from mark) as "mark_at!",
        (select up_to from mark) as "mark_task!",
-       case when l.http_status = 200 and l.body_at is null and t.claim_version = 1 then l.digest end as digest
+       case when t.kind = 'page' and l.http_status = 200 and l.body_at is null and t.claim_version = 1 then l.digest end as digest
 from looked l
 cross join lateral (
-    select host_id, url, claim_version
+    select host_id, url, kind, claim_version
     from tasks
     where id = l.task_id
     limit 1
