@@ -234,7 +234,10 @@ async fn apply(desk: &Desk, loaded: &Loaded) -> anyhow::Result<Exit> {
         let mut against = Vec::new();
         let mut back: Vec<TaskId> = Vec::new();
         for task in tasks {
-            let rejected = judged(frontier, &scope, &task).await?;
+            let rejected = match task.is_judged {
+                true => judged(frontier, &scope, &task).await?,
+                false => None,
+            };
             match (rejected, &task.excluded) {
                 (Some(one), None) => against.push(one),
                 (None, Some(reason)) => {

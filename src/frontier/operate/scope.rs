@@ -25,6 +25,8 @@ pub struct Judged {
     pub url: String,
     /// Links from a seed.
     pub depth: u16,
+    /// Whether rules have a say: not of seeds and sitemaps.
+    pub is_judged: bool,
     /// Why it is excluded; none: it is still to be visited.
     pub excluded: Option<String>,
 }
@@ -41,8 +43,8 @@ pub struct Against {
 }
 
 impl Operator {
-    /// The next tasks above an id that are still to be visited, or excluded for one of these reasons; seeds are left out. With the last id that
-    /// was looked at, `None` at the end.
+    /// The next tasks above an id that are still to be visited, or excluded for one of these reasons; of seeds and sitemaps only what a budget
+    /// has excluded. With the last id that was looked at, `None` at the end.
     ///
     /// # Errors
     /// A database that will not do.
@@ -59,14 +61,17 @@ impl Operator {
                 .await
         })?;
         let columns = row.tasks.into_iter().zip(row.hosts).zip(row.urls);
-        let columns = columns.zip(row.depths).zip(row.reasons);
-        let tasks = columns.map(|((((task, host), url), depth), reason)| Judged {
-            task: TaskId(task),
-            host: HostId(host),
-            url,
-            depth: depth.unsigned_abs(),
-            excluded: (!reason.is_empty()).then_some(reason),
-        });
+        let columns = columns.zip(row.depths).zip(row.are_judged).zip(row.reasons);
+        let tasks = columns.map(
+            |(((((task, host), url), depth), is_judged), reason)| Judged {
+                task: TaskId(task),
+                host: HostId(host),
+                url,
+                depth: depth.unsigned_abs(),
+                is_judged,
+                excluded: (!reason.is_empty()).then_some(reason),
+            },
+        );
         Ok((row.last, tasks.collect()))
     }
 
@@ -157,6 +162,6 @@ impl Operator {
 pub enum ExcludedByShape {
     /// Those that are excluded, reason `trap_shape`.
     Yes,
-    /// Those that are still to be visited and not claimed.
+    /// Pages that are still to be visited and not claimed, but for seeds.
     No,
 }

@@ -197,17 +197,16 @@ async fn calendar() -> (Site, tokio::sync::watch::Sender<bool>) {
     let all: String = (0..400)
         .map(|n| format!("<a href=/cal/{n}>n</a>"))
         .collect();
-    let (park, parked) = tokio::sync::watch::channel(false);
+    let (go_on, may_go_on) = tokio::sync::watch::channel(false);
     let asked = AtomicUsize::new(0);
     let site = Site::builder()
         .otherwise(move |request| {
-            let (all, mut parked) = (all.clone(), parked.clone());
+            let (all, mut may_go_on) = (all.clone(), may_go_on.clone());
             let before = asked.fetch_add(1, Ordering::Relaxed);
             async move {
                 let path = request.uri().path().to_owned();
-                // Nobody waits for the detector, so the site does.
                 if before >= 200 {
-                    let _ = parked.wait_for(|parked| *parked).await;
+                    let _ = may_go_on.wait_for(|may| *may).await;
                 }
                 Html(if path == "/" {
                     all
