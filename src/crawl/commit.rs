@@ -149,6 +149,8 @@ impl Committer {
         let mut linked = false;
         for (finish, told) in finishes.iter().zip(&finished) {
             self.count(finish, told.accepted);
+            let pages = &self.cx.host_pages;
+            pages.committed(finish.task, finish.claim_version);
             // Not before: a link of a visit that was refused, or whose links are not followed, is no task.
             if told.accepted && !told.repeats {
                 linked |= !finish.links.is_empty();
@@ -254,9 +256,9 @@ impl Committer {
 
     /// Looks how many URLs hosts may have yet, where what is known of that does not do for a batch.
     async fn make_room(&mut self, batch: &[Loaded]) -> Result<(), FrontierError> {
-        let Some(most) = self.cx.settings.budget.urls_per_host else {
+        if self.cx.settings.budget.urls_per_host.is_none() {
             return Ok(());
-        };
+        }
         let canon = &self.cx.frontier.settings().canon;
         let mut wanted: HashMap<HostId, u64> = HashMap::new();
         for link in batch.iter().flat_map(|loaded| &loaded.visit.links) {
@@ -271,11 +273,8 @@ impl Committer {
             .filter(|(host, wanted)| self.room.get(host).is_none_or(|room| room < wanted))
             .map(|(host, _)| host)
             .collect();
-        if short.is_empty() {
-            return Ok(());
-        }
-        for (host, urls) in self.cx.frontier.host_urls(&short, most).await? {
-            self.room.insert(host, most.saturating_sub(urls));
+        for (host, room) in self.cx.host_rooms(short).await? {
+            self.room.insert(host, room);
         }
         Ok(())
     }

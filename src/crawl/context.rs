@@ -16,8 +16,16 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::{
-    CrawlSettings, address::Queues, blocks::Blocked, bodies::LargeBodies, budget::HostPages,
-    guests::Guests, licence::Licence, rate::Turns, rejections::Rejections, shapes::ParkedShapes,
+    CrawlSettings,
+    address::Queues,
+    blocks::Blocked,
+    bodies::LargeBodies,
+    budget::{FullHosts, HostPages},
+    guests::Guests,
+    licence::Licence,
+    rate::Turns,
+    rejections::Rejections,
+    shapes::ParkedShapes,
     tally::Tally,
 };
 use crate::{
@@ -78,6 +86,8 @@ pub(super) struct Context {
     pub(super) shapes: ParkedShapes,
     /// What hosts have left of their budget of pages.
     pub(super) host_pages: HostPages,
+    /// Hosts that have as many URLs as they may.
+    pub(super) full_hosts: FullHosts,
 }
 
 struct CachedRobots {
@@ -135,6 +145,7 @@ impl Context {
             rejections: Rejections::default(),
             shapes: ParkedShapes::default(),
             host_pages: HostPages::default(),
+            full_hosts: FullHosts::default(),
             robots: Cache::with_weighter(ROBOTS_HOSTS, ROBOTS_BYTES, ByBytes),
         }
     }

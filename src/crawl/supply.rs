@@ -93,7 +93,7 @@ pub(super) async fn claim(
             Err(error) => tracing::error!(host = %host.authority, %error, "not a host"),
         }
     }
-    cx.count_host_pages(&keyed).await?;
+    cx.count_host_pages(worker, &keyed).await?;
     let mut known = known_rules(cx, &keyed).await?;
     let mut validators = validators(cx, &keyed).await?;
     let arrivals = keyed

@@ -10,6 +10,7 @@ use futures_util::FutureExt as _;
 
 use super::{
     address::{Leave, Refusal},
+    budget::NoPage,
     context::Context,
     graph::PageLink,
     judging, read, sitemap,
@@ -188,8 +189,11 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
         Ok(Some(excluded)) => return not_asked(task, excluded),
         Err(error) => return Ended::Trouble(error),
     }
-    if let Some(excluded) = without_page(cx, host, &url) {
-        return not_asked(task, excluded);
+    // Before it waits for its turn, which others may take.
+    if cx.settings.budget.pages_per_host.is_some()
+        && let Err(none) = cx.host_pages.look(host, url.host())
+    {
+        return without_page(cx, task, none);
     }
     // An attempt would only fail: the task goes back, and its host waits for the first proxy to come back.
     if let Some(wait) = cx.fetcher.proxies_rest(url.as_url()) {
@@ -217,6 +221,15 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
             Err(error) => Ended::Trouble(error),
         };
     }
+    let page = match cx.take_page(host, url.host(), &task) {
+        Ok(page) => page,
+        Err(none) => {
+            return match leave.end(cx, Boottime::now()).await {
+                Ok(()) => without_page(cx, task, none),
+                Err(error) => Ended::Trouble(error),
+            };
+        }
+    };
     let began = Boottime::now();
     let (sink, pieces) = sitemap::sink(cx, &task).unzip();
     let (room, _until_it_is_read) = cx.bodies.room();
@@ -280,6 +293,7 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
         }
     };
     if let Ended::Visited(_, news, Some(fetched)) = &ended {
+        page.keep();
         cx.tally
             .fetched(&key, !matches!(news, HostNews::Failed { .. }), fetched.took);
     }
@@ -306,11 +320,17 @@ async fn parked(
     Ok(Some(excluded(Reason::Shape, shape)))
 }
 
-/// Why a task is not visited any more: its host's budget of pages was used up since it was found.
-fn without_page(cx: &Context, host: HostId, url: &PageUrl) -> Option<Outcome> {
-    let most = cx.settings.budget.pages_per_host?;
-    let is_left = cx.host_pages.take(host, url.host());
-    (!is_left).then(|| excluded(Reason::HostPages, format!("budget.pages_per_host = {most}")))
+/// How a visit ends whose host has no page left for it.
+fn without_page(cx: &Context, task: ClaimedTask, none: NoPage) -> Ended {
+    /// Until those who have claimed what is left have visited some of it, or given it back.
+    const WAIT: Duration = Duration::from_secs(1);
+    match (none, cx.settings.budget.pages_per_host) {
+        (NoPage::UsedUp, Some(most)) => {
+            let detail = format!("budget.pages_per_host = {most}");
+            not_asked(task, excluded(Reason::HostPages, detail))
+        }
+        _ => Ended::Busy(WAIT),
+    }
 }
 
 fn excluded(reason: Reason, detail: String) -> Outcome {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    Frontier, HostId, NewLink, Result,
+    Frontier, HostId, NewLink, Result, TaskId, WorkerId,
     tries::{once, run},
 };
 
@@ -20,6 +20,26 @@ pub struct Spent {
     pub age: Duration,
     /// Processes in it.
     pub workers: u64,
+}
+
+/// What a host has used of its pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostVisits {
+    /// The host.
+    pub host: HostId,
+    /// Its tasks that were visited.
+    pub visited: u64,
+    /// Its tasks that are claimed: each may become a visit.
+    pub claimed: u64,
+}
+
+/// Which tasks of a host are not counted among those that used its pages.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NotCounted<'a> {
+    /// What this worker has claimed.
+    pub worker: Option<WorkerId>,
+    /// These.
+    pub tasks: &'a [TaskId],
 }
 
 impl Frontier {
@@ -40,19 +60,28 @@ impl Frontier {
         }))
     }
 
-    /// Tasks of hosts that were visited or are claimed, counted up to `most` each.
-    pub async fn host_visits(&self, hosts: &[HostId], most: u64) -> Result<Vec<(HostId, u64)>> {
+    /// Tasks of hosts that were visited or are claimed, but for some, counted up to `most` a host.
+    pub async fn host_visits(
+        &self,
+        hosts: &[HostId],
+        most: u64,
+        but_for: NotCounted<'_>,
+    ) -> Result<Vec<HostVisits>> {
         let (ids, most) = (&ids(hosts), limit(most));
+        let worker = but_for.worker.map(|worker| worker.0);
+        let tasks: &Vec<i64> = &but_for.tasks.iter().map(|task| task.0).collect();
         let rows = run!(self, "host_visits", async |db| {
-            sqlx::query_file!("src/frontier/sql/host_visits.sql", ids, most)
+            sqlx::query_file!("src/frontier/sql/host_visits.sql", ids, most, worker, tasks)
                 .fetch_all(db)
                 .await
         })?;
         let count = |n: i64| n.max(0).unsigned_abs();
-        let rows = rows.into_iter();
-        Ok(rows
-            .map(|row| (HostId(row.host_id), count(row.visits)))
-            .collect())
+        let rows = rows.into_iter().map(|row| HostVisits {
+            host: HostId(row.host_id),
+            visited: count(row.visited),
+            claimed: count(row.claimed),
+        });
+        Ok(rows.collect())
     }
 
     /// Tasks of hosts, counted up to `most` each.

@@ -80,7 +80,7 @@ mod worker;
 pub use address::{AddressHold, AddressLeave};
 pub use agreement::{Agreement, Standing};
 pub use blocks::BlockChange;
-pub use budget::Spent;
+pub use budget::{HostVisits, NotCounted, Spent};
 pub use claim::{Appetite, Claim, ClaimedHost, ClaimedTask, TaskKind};
 pub use ending::Ending;
 pub use enqueue::Seed;

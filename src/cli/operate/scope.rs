@@ -12,7 +12,7 @@ use crate::cli::{Exit, output};
 use crate::clock;
 use crate::config::{Loaded, judge};
 use crate::frontier::operate::{Against, Judged};
-use crate::frontier::{Frontier, Step, TaskId};
+use crate::frontier::{Frontier, NotCounted, Step, TaskId};
 use crate::scope::{By, Decision, Place, Reason, Rule, Scope};
 
 /// Changes that may come between while one is judged.
@@ -247,8 +247,10 @@ async fn apply(desk: &Desk, loaded: &Loaded) -> anyhow::Result<Exit> {
                         let room = match rooms.get_mut(&task.host) {
                             Some(room) => room,
                             None => {
-                                let counts = frontier.host_visits(&[task.host], most).await?;
-                                let visits = counts.first().map_or(0, |(_, visits)| *visits);
+                                let all = NotCounted::default();
+                                let counts = frontier.host_visits(&[task.host], most, all).await?;
+                                let visits =
+                                    counts.first().map_or(0, |host| host.visited + host.claimed);
                                 rooms
                                     .entry(task.host)
                                     .or_insert(most.saturating_sub(visits))

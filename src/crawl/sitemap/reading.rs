@@ -2,7 +2,7 @@
 //!
 //! In memory are a few pieces of the body, one batch of entries and what the parser has not finished: not the file.
 
-use std::{collections::HashMap, time::SystemTime};
+use std::time::SystemTime;
 
 use chrono::{DateTime, Utc};
 use sha2::{Digest as _, Sha256};
@@ -242,18 +242,6 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// How many URLs of these hosts may still become tasks, where that is bounded. Those of a batch that are tasks already take some of it, too.
-    async fn room(&self, hosts: Vec<HostId>) -> Result<HashMap<HostId, u64>, FrontierError> {
-        let Some(most) = self.cx.settings.budget.urls_per_host else {
-            return Ok(HashMap::new());
-        };
-        let known = self.cx.frontier.host_urls(&hosts, most).await?;
-        Ok(known
-            .into_iter()
-            .map(|(host, urls)| (host, most.saturating_sub(urls)))
-            .collect())
-    }
-
     async fn make(
         &mut self,
         links: Vec<Candidate>,
@@ -266,7 +254,8 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         let hosts = cx.frontier.hosts(&keys).await?;
-        let mut room = self.room(hosts.values().copied().collect()).await?;
+        // Those of a batch that are tasks already take some of it, too.
+        let mut room = cx.host_rooms(hosts.values().copied().collect()).await?;
         let found: Vec<Found> = links
             .into_iter()
             .zip(entries)

@@ -257,6 +257,22 @@ async fn a_host_gives_as_many_pages_as_its_budget_and_another_one_all_of_its_own
 }
 
 #[tokio::test]
+async fn what_is_in_stock_of_a_host_uses_none_of_its_pages_before_it_is_begun() {
+    let site = flat(300, |n| format!("page {n}")).start().await;
+    let db = TestDb::new().await;
+    // Without a delay: further claims join what is in stock.
+    let mut setup = Setup::quick();
+    setup.frontier.obey_robots = false;
+    setup.crawl.budget.pages_per_host = Some(100);
+    let summary = setup.crawl(&db, &[site.url("/")]).await;
+    assert_eq!(summary.end, End::Finished);
+    assert_eq!(site.targets().len(), 100);
+    let left = "select count(*) from tasks where reason = 'host_pages'";
+    assert_eq!(number(&db.pool, left).await, 201);
+    assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn no_more_urls_of_a_host_become_tasks_than_its_budget_has() {
     let large = flat(60, |n| format!("page {n} <a href=/more/{n}>more</a>"))
         .start()
