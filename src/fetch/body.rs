@@ -107,6 +107,11 @@ impl Deadline {
         timeout_at(self.ends, other).await.ok()
     }
 
+    /// Whether the time is over.
+    pub(super) fn is_over(&self) -> bool {
+        Instant::now() >= self.ends
+    }
+
     /// The error at the end of the time, where the hurry was ours: what came by then does not count.
     pub(super) fn in_a_hurry(&self) -> Option<FetchError> {
         self.hurried.then(|| self.missed(self.ends, Stage::Body))

@@ -1,12 +1,14 @@
 //! Bodies that are not kept but handed on as they come: sitemaps, which may be longer than any page.
 //!
 //! The body goes from the wire through its codings to a [`Sink`] in pieces of some KiB, and waits where the taker is slow: memory is that
-//! of a few pieces. gzip is recognised by its first bytes, whatever the headers and the name say, also below a coding.
+//! of a few pieces. gzip is recognised by its first bytes, whatever the headers and the name say, also below a coding. What a server sends
+//! decides how much there is to decode, also where nothing comes out of it: so each layer is bounded, keeps the time and lets others run.
 
 use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
 
 use async_compression::tokio::bufread::{
     BrotliDecoder, DeflateDecoder, GzipDecoder, ZlibDecoder, ZstdDecoder,
@@ -15,7 +17,7 @@ use async_compression::zstd::DParameter;
 use bytes::{Bytes, BytesMut};
 use futures_util::stream;
 use http::HeaderMap;
-use tokio::io::{AsyncBufRead, AsyncRead, AsyncReadExt, BufReader};
+use tokio::io::{AsyncBufRead, AsyncRead, AsyncReadExt, BufReader, ReadBuf};
 use tokio::sync::mpsc;
 use tokio_util::io::StreamReader;
 use url::Url;
@@ -105,6 +107,59 @@ impl std::error::Error for Stop {}
 
 type Layer<'a> = Pin<Box<dyn AsyncBufRead + Send + 'a>>;
 
+/// What a decoder reads from: the layer below it, up to the cap and the end of the time, a piece at a time, after which others run. A decoder
+/// takes all that is ready before it looks up, and of a stream of empty members nothing comes out, however long it is.
+struct Watched<'a> {
+    below: Layer<'a>,
+    room: u64,
+    deadline: Deadline,
+    /// Bytes that were taken since others ran.
+    taken: usize,
+}
+
+impl AsyncBufRead for Watched<'_> {
+    fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
+        let this = self.get_mut();
+        if this.taken >= PIECE_BYTES {
+            this.taken = 0;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if this.deadline.is_over() {
+            return Poll::Ready(Err(io::Error::other(this.deadline.late())));
+        }
+        let bytes = ready!(this.below.as_mut().poll_fill_buf(cx))?;
+        if this.room == 0 && !bytes.is_empty() {
+            let stop = Stop::Truncated(Truncated::Length);
+            return Poll::Ready(Err(io::Error::other(stop)));
+        }
+        let room = usize::try_from(this.room).unwrap_or(usize::MAX);
+        let most = bytes.len().min(PIECE_BYTES - this.taken).min(room);
+        Poll::Ready(Ok(&bytes[..most]))
+    }
+
+    fn consume(self: Pin<&mut Self>, amount: usize) {
+        let this = self.get_mut();
+        this.room = this.room.saturating_sub(amount as u64);
+        this.taken += amount;
+        this.below.as_mut().consume(amount);
+    }
+}
+
+impl AsyncRead for Watched<'_> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let bytes = ready!(self.as_mut().poll_fill_buf(cx))?;
+        let taken = bytes.len().min(out.remaining());
+        out.put_slice(&bytes[..taken]);
+        self.consume(taken);
+        Poll::Ready(Ok(()))
+    }
+}
+
 /// Hands a body on, whose head was read already.
 ///
 /// # Errors
@@ -134,7 +189,13 @@ pub(super) async fn hand_on(
         Some(_) => Coding::Decoded,
     };
     let wire = wire(response, head, sink.cap, deadline, &wire_bytes);
-    let (mut body, is_other) = unfold(Box::pin(wire), kinds.unwrap_or_default()).await;
+    let (mut body, is_other) = unfold(
+        Box::pin(wire),
+        kinds.unwrap_or_default(),
+        sink.cap,
+        deadline,
+    )
+    .await;
     if is_other {
         streamed.coding = Coding::Mismatch;
     }
@@ -188,8 +249,21 @@ fn wire<'a>(
 }
 
 /// Undoes the codings, the last one first, then what is gzip by its bytes. Answers also whether a coding was named that it is not in.
-async fn unfold(wire: Layer<'_>, kinds: Vec<Kind>) -> (Layer<'_>, bool) {
-    let (mut layer, mut is_other) = (wire, false);
+async fn unfold<'a>(
+    wire: Layer<'a>,
+    kinds: Vec<Kind>,
+    cap: u64,
+    deadline: &Deadline,
+) -> (Layer<'a>, bool) {
+    let watched = |below: Layer<'a>| -> Layer<'a> {
+        Box::pin(Watched {
+            below,
+            room: cap,
+            deadline: *deadline,
+            taken: 0,
+        })
+    };
+    let (mut layer, mut is_other) = (watched(wire), false);
     for kind in kinds.into_iter().rev() {
         let (head, rest) = peek(layer).await;
         layer = match kind {
@@ -208,6 +282,7 @@ async fn unfold(wire: Layer<'_>, kinds: Vec<Kind>) -> (Layer<'_>, bool) {
                 buffered(decoder)
             }
         };
+        layer = watched(layer);
     }
     for _ in 0..MOST_GZIP {
         let (head, rest) = peek(layer).await;
@@ -215,7 +290,7 @@ async fn unfold(wire: Layer<'_>, kinds: Vec<Kind>) -> (Layer<'_>, bool) {
         if !head.starts_with(&GZIP) {
             break;
         }
-        layer = gunzip(layer);
+        layer = watched(gunzip(layer));
     }
     (layer, is_other)
 }
@@ -317,5 +392,82 @@ async fn send(piece: Piece, sink: &Sink, deadline: &Deadline) -> Result<(), Stop
         // The taker has enough.
         Some(Err(_)) => Err(Stop::Truncated(Truncated::Length)),
         None => Err(deadline.late()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use async_compression::tokio::bufread::GzipEncoder;
+    use futures_util::poll;
+
+    use super::*;
+    use crate::fetch::settings::{FetchOptions, FetchSettings};
+
+    /// A gzip file of nothing (RFC 1952).
+    const EMPTY: [u8; 20] = [
+        0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    ];
+
+    fn deadline(total_timeout: Duration) -> Deadline {
+        let settings = FetchSettings {
+            total_timeout,
+            ..FetchSettings::default()
+        };
+        Deadline::start(&settings, &FetchOptions::default())
+    }
+
+    /// Some KB of which nothing comes out, for 4 MB between the layers.
+    async fn bomb() -> Vec<u8> {
+        let inner = EMPTY.repeat(200_000);
+        let mut wire = Vec::new();
+        GzipEncoder::new(&inner[..])
+            .read_to_end(&mut wire)
+            .await
+            .unwrap();
+        assert!(wire.len() < 40_000, "{}", wire.len());
+        wire
+    }
+
+    async fn ending(cap: u64, deadline: Deadline) -> io::Result<usize> {
+        let wire = bomb().await;
+        let (mut body, _) = unfold(Box::pin(&wire[..]), Vec::new(), cap, &deadline).await;
+        body.read_to_end(&mut Vec::new()).await
+    }
+
+    #[tokio::test]
+    async fn what_lies_between_layers_is_bounded_also_where_nothing_comes_out() {
+        let stop = ending(1 << 20, deadline(Duration::from_secs(60))).await;
+        let stop = stop.unwrap_err().into_inner().unwrap();
+        let stop = stop.downcast::<Stop>().unwrap();
+        assert!(matches!(*stop, Stop::Truncated(Truncated::Length)));
+        // Within the bounds it is a file of nothing.
+        let end = ending(8 << 20, deadline(Duration::from_secs(60))).await;
+        assert_eq!(end.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn the_end_of_the_time_ends_what_is_ready_all_the_time() {
+        let stop = ending(8 << 20, deadline(Duration::ZERO)).await;
+        let stop = stop.unwrap_err().into_inner().unwrap();
+        assert!(stop.downcast::<Stop>().is_ok());
+    }
+
+    #[tokio::test]
+    async fn others_run_while_a_body_is_decoded_of_which_nothing_comes_out() {
+        let wire = bomb().await;
+        let deadline = deadline(Duration::from_secs(60));
+        let begun = unfold(Box::pin(&wire[..]), Vec::new(), 8 << 20, &deadline);
+        let mut reading = std::pin::pin!(async {
+            let (mut body, _) = begun.await;
+            body.read_to_end(&mut Vec::new()).await
+        });
+        let mut pauses = 0;
+        while poll!(&mut reading).is_pending() {
+            pauses += 1;
+        }
+        // One a piece.
+        assert!(pauses > 200, "{pauses}");
     }
 }
