@@ -76,6 +76,7 @@ fuzz_target!(|data: &[u8]| {
         _ => assert!(body.len() <= wire.len().max(CAP)),
     }
     let answer = Exchange {
+        streamed: false,
         url: page.as_url().clone(),
         final_url: page.as_url().clone(),
         hops: 0,
