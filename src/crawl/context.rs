@@ -36,7 +36,7 @@ use crate::{
     frontier::{Frontier, FrontierError, ScopeRule, WorkerId},
     politeness::{Ceilings, Limits, Permit},
     robots::Robots,
-    scope::{By, Decision, Place, Reason, Scope, ScopeKind},
+    scope::{By, Decision, Judgement, Place, Reason, Scope, ScopeKind},
 };
 
 /// robots.txt files that are kept parsed: this many hosts, and this many bytes of rules in memory.
@@ -390,6 +390,27 @@ impl ScopeRules {
             }
             (Decision::Reject(reason), _) => Some((reason, None)),
         }
+    }
+
+    /// The operator's rule that leaves a task's URL out.
+    pub(super) fn left_out_by(&self, url: &PageUrl, depth: u16) -> Option<String> {
+        let scope = self.scope.read().unwrap_or_else(PoisonError::into_inner);
+        if scope.rules().is_empty() {
+            return None;
+        }
+        match scope.judge(url, Place::at_depth(depth)) {
+            Judgement {
+                decision: Decision::Reject(Reason::Rule),
+                by: By::Rule(rule),
+            } => Some(rule.to_string()),
+            _ => None,
+        }
+    }
+
+    /// Whether the operator has rules.
+    pub(super) fn has_opinions(&self) -> bool {
+        let scope = self.scope.read().unwrap_or_else(PoisonError::into_inner);
+        !scope.rules().is_empty()
     }
 
     /// Whether the rules, the operator's among them, take a page in: then its links may lead outside as far as any.

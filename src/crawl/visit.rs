@@ -184,7 +184,7 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
             },
         );
     }
-    match parked(cx, &task, host, &url).await {
+    match left_out(cx, &task, host, &url).await {
         Ok(None) => {}
         Ok(Some(excluded)) => return not_asked(task, excluded),
         Err(error) => return Ended::Trouble(error),
@@ -300,8 +300,9 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
     ended
 }
 
-/// Why a task is not visited any more: its shape was parked since it was found. A seed has no shape, nor has what is no page.
-async fn parked(
+/// Why a task is not visited any more: since it was found, or while the page was that led to it, its shape was parked or the operator gave another
+/// rule. Neither is asked of a seed, nor of what is no page.
+async fn left_out(
     cx: &Context,
     task: &ClaimedTask,
     host: HostId,
@@ -309,6 +310,12 @@ async fn parked(
 ) -> Result<Option<Outcome>, FrontierError> {
     if task.is_seed || task.kind != TaskKind::Page {
         return Ok(None);
+    }
+    // Of a redirect the page that led to it was asked; an asset is judged as lying nearer than its depth says.
+    if task.hops == 0
+        && let Some(rule) = cx.rules.left_out_by(url, task.depth)
+    {
+        return Ok(Some(excluded(Reason::Rule, rule)));
     }
     let Some(shape) = cx.shapes.of(url) else {
         return Ok(None);

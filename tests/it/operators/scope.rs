@@ -191,6 +191,41 @@ async fn a_running_crawl_follows_a_rule_and_fetches_nothing_that_it_leaves_out()
     );
 }
 
+#[tokio::test]
+async fn what_a_visit_under_way_finds_is_judged_by_the_rule_that_came_meanwhile() {
+    let (go_on, may_go_on) = tokio::sync::watch::channel(false);
+    let site = Site::builder()
+        .otherwise(move |request| {
+            let mut may_go_on = may_go_on.clone();
+            async move {
+                if request.uri().path() == "/" {
+                    let _ = may_go_on.wait_for(|may| *may).await;
+                }
+                Html("<a href=/no/1>1</a><a href=/no/2>2</a><a href=/yes>y</a>").into_response()
+            }
+        })
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    let seed = site.url("/");
+    let crawl = pgcrawl(&db, &["crawl", &seed, "--delay", "1ms"])
+        .spawn()
+        .unwrap();
+    site.wait_for(|log| log.iter().any(|request| request.target == "/"))
+        .await;
+    let output = run(&db, &["scope", "add", "exclude glob /no/**"]).await;
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        "0 tasks excluded, 0 tasks brought back\n"
+    );
+    let _ = go_on.send(true);
+    let (code, said) = ended(&crawl.wait_with_output().await.unwrap());
+    assert_eq!(code, 0, "{said}");
+    let mut targets = site.targets();
+    targets.sort();
+    assert_eq!(targets, ["/", "/robots.txt", "/yes"]);
+}
+
 /// Four hundred days of which all pages say the same, linked on the front page. From the two hundredth request on the site waits to be told to
 /// go on: nobody waits for the detector.
 async fn calendar() -> (Site, tokio::sync::watch::Sender<bool>) {
@@ -224,9 +259,21 @@ async fn calendar() -> (Site, tokio::sync::watch::Sender<bool>) {
 #[tokio::test]
 async fn a_running_crawl_visits_a_shape_again_from_the_moment_that_it_is_unparked() {
     let (site, go_on) = calendar().await;
+    let may_go_on = go_on.subscribe();
+    // The crawl has something to do until then.
+    let slow = Site::builder()
+        .otherwise(move |_| {
+            let mut may_go_on = may_go_on.clone();
+            async move {
+                let _ = may_go_on.wait_for(|may| *may).await;
+                Html("").into_response()
+            }
+        })
+        .start()
+        .await;
     let db = TestDb::new().await;
-    let seed = site.url("/");
-    let arguments = ["crawl", &seed, "--delay", "15ms", "--ignore-robots"];
+    let (seed, other) = (site.url("/"), slow.url("/"));
+    let arguments = ["crawl", &seed, &other, "--delay", "15ms", "--ignore-robots"];
     let crawl = pgcrawl(&db, &arguments).spawn().unwrap();
     until(
         &db,
