@@ -18,6 +18,10 @@ order by 2 desc, 1;
 
 comment on view rejections is 'Links that were left out, by reason, over all processes. Not URLs: a link on each page of a site counts for each page, and again when that is visited again.';
 
+alter table crawl add column has_left_out boolean not null default false;
+
+comment on column crawl.has_left_out is 'Tasks were left out by a scope that came after them: a link from elsewhere may take them in, so processes look.';
+
 -- What pages of one shape brought, host by host. The watermark says up to which page they are folded in; who moves it writes them. A row of its
 -- own, since every claim looks at crawl.
 create table shape_mark (

@@ -136,17 +136,13 @@ impl Committer {
             }
             finishes.push(self.finish_of(*loaded.visit));
         }
-        if self.cx.settings.keep_excluded {
-            let links = finishes.iter().flat_map(|finish| &finish.links);
-            let taken: Vec<&NewLink> = links.filter(|link| link.excluded.is_none()).collect();
-            self.cx.frontier.readmit(&taken).await?;
-        }
         let finished = self
             .cx
             .frontier
             .finish_and_tell(self.cx.licence.worker(), &finishes)
             .await?;
-        let mut linked = false;
+        let readmits = self.readmits();
+        let (mut linked, mut taken) = (false, Vec::new());
         for (finish, told) in finishes.iter().zip(&finished) {
             self.count(finish, told.accepted);
             let pages = &self.cx.host_pages;
@@ -155,15 +151,23 @@ impl Committer {
             if told.accepted && !told.repeats {
                 linked |= !finish.links.is_empty();
                 // Nor of one that was left out where it was found here: elsewhere it may belong to the crawl.
-                let tasks = finish.links.iter().filter(|link| link.excluded.is_none());
-                tasks.for_each(|link| self.seen.insert(link.digest, None));
+                for link in finish.links.iter().filter(|link| link.excluded.is_none()) {
+                    self.seen.insert(link.digest, None);
+                    if readmits {
+                        taken.push((finish.task, link));
+                    }
+                }
             }
             for (edge, task) in finish.edges.iter().zip(&told.tasks) {
-                if let (Target::Url { digest, .. }, Some(_)) = (&edge.target, task) {
+                if let (Target::Url { digest, .. }, Some(_)) = (&edge.target, task)
+                    // It may be a task that is left out, and a link to it elsewhere takes it in.
+                    && (!readmits || self.seen.get(digest).is_some())
+                {
                     self.seen.insert(*digest, *task);
                 }
             }
         }
+        self.cx.frontier.readmit(&taken).await?;
         if by_links {
             let counted = linked_to.into_iter().zip(&finished);
             self.count_links(
@@ -180,6 +184,15 @@ impl Committer {
             self.cx.stir();
         }
         Ok(())
+    }
+
+    /// Whether there may be tasks that were left out where they were found, and would be taken in from elsewhere: links are then rows whether
+    /// they belong to the crawl or not, or an operator's rules or limits came after the tasks. Else the statement, an index lookup a link, is
+    /// spared.
+    fn readmits(&self) -> bool {
+        self.cx.settings.keep_excluded
+            || self.cx.rules.has_opinions()
+            || self.cx.has_left_out.load(Ordering::Relaxed)
     }
 
     /// A seed that redirects to its twin takes the twin into scope. Before the finish, which makes it a task; alone it changes nothing.

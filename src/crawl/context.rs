@@ -4,7 +4,7 @@ use std::{
     collections::HashSet,
     sync::{
         Arc, PoisonError, RwLock,
-        atomic::{AtomicI32, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -82,6 +82,8 @@ pub(super) struct Context {
     robots: Cache<HostKey, Arc<CachedRobots>, ByBytes>,
     /// Links that were left out, by reason.
     pub(super) rejections: Rejections,
+    /// Tasks were left out by a scope that came after them.
+    pub(super) has_left_out: AtomicBool,
     /// Shapes of URLs that are left out.
     pub(super) shapes: ParkedShapes,
     /// What hosts have left of their budget of pages.
@@ -143,6 +145,7 @@ impl Context {
             room: Arc::new(Semaphore::new(super::commit::ROOM_KIB as usize)),
             bodies: LargeBodies::default(),
             rejections: Rejections::default(),
+            has_left_out: AtomicBool::new(false),
             shapes: ParkedShapes::default(),
             host_pages: HostPages::default(),
             full_hosts: FullHosts::default(),

@@ -90,6 +90,8 @@ async fn look(
         return Ok(false);
     };
     cx.workers.store(standing.workers, Ordering::Relaxed);
+    cx.has_left_out
+        .store(standing.has_left_out, Ordering::Relaxed);
     if standing.version != cx.frontier.settings().version {
         // A dispatcher that is gone needs no news.
         let _ = events.send(Event::Resettled);

@@ -35,6 +35,8 @@ pub struct Standing {
     pub workers: usize,
     /// Counts changes of which shapes are parked.
     pub shapes_version: i32,
+    /// Whether tasks were left out by a scope that came after them.
+    pub has_left_out: bool,
 }
 
 impl Frontier {
@@ -132,6 +134,7 @@ impl Frontier {
             paused: row.paused,
             workers: usize::try_from(row.workers).unwrap_or_default(),
             shapes_version: row.shapes_version,
+            has_left_out: row.has_left_out,
         }))
     }
 }

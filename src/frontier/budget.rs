@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    Frontier, HostId, NewLink, Result, TaskId, WorkerId,
+    Frontier, HostId, Result, TaskId, WorkerId,
     tries::{once, run},
 };
 
@@ -114,26 +114,6 @@ impl Frontier {
             .await
         })?;
         Ok(closed.max(0).unsigned_abs())
-    }
-
-    /// Makes those of these links new that are tasks already, and were left out where they were found before.
-    pub async fn readmit(&self, links: &[&NewLink]) -> Result {
-        if links.is_empty() {
-            return Ok(());
-        }
-        let hosts: Vec<i32> = links.iter().map(|link| link.host.0).collect();
-        let digests: Vec<uuid::Uuid> = links.iter().map(|link| link.digest.into()).collect();
-        let depths: Vec<i16> = links
-            .iter()
-            .map(|link| i16::try_from(link.depth).unwrap_or(i16::MAX))
-            .collect();
-        let (hosts, digests, depths) = (&hosts, &digests, &depths);
-        run!(self, "readmit", async |db| {
-            sqlx::query_file_scalar!("src/frontier/sql/readmit.sql", hosts, digests, depths)
-                .fetch_all(db)
-                .await
-                .map(|_| ())
-        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! What belongs to the crawl: the rules that its seeds made.
 
 use super::{
-    Frontier, Result, TaskId, WorkerId,
+    Frontier, NewLink, Result, TaskId, WorkerId,
     tries::{once, run},
 };
 
@@ -95,6 +95,40 @@ impl Frontier {
             )
             .fetch_one(db)
             .await
+        })
+    }
+
+    /// Makes those of these links new that are tasks already, and were left out where they were found before. With each the task on whose page it
+    /// was found.
+    pub async fn readmit(&self, links: &[(TaskId, &NewLink)]) -> Result {
+        if links.is_empty() {
+            return Ok(());
+        }
+        let small = |n: u16| i16::try_from(n).unwrap_or(i16::MAX);
+        let all = || links.iter().map(|(_, link)| *link);
+        let hosts: &Vec<i32> = &all().map(|link| link.host.0).collect();
+        let digests: &Vec<uuid::Uuid> = &all().map(|link| link.digest.into()).collect();
+        let depths: &Vec<i16> = &all().map(|link| small(link.depth)).collect();
+        let hops: &Vec<i16> = &all().map(|link| small(link.hops)).collect();
+        let via: &Vec<i64> = &links.iter().map(|(task, _)| task.0).collect();
+        let priorities: &Vec<i16> = &all().map(|link| link.priority).collect();
+        let labels: &Vec<Option<String>> = &all()
+            .map(|link| link.label.as_deref().map(str::to_owned))
+            .collect();
+        run!(self, "readmit", async |db| {
+            sqlx::query_file_scalar!(
+                "src/frontier/sql/readmit.sql",
+                hosts,
+                digests,
+                depths,
+                hops,
+                via,
+                priorities,
+                labels as &[Option<String>]
+            )
+            .fetch_all(db)
+            .await
+            .map(|_| ())
         })
     }
 

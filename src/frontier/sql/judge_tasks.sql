@@ -11,6 +11,12 @@ open as materialized (
       and (t.status in ('new', 'claimed') or t.status = 'failed' and t.available_at is not null)
     order by t.id
     for no key update
+),
+noted as (
+    update crawl
+    set has_left_out = true
+    where not has_left_out
+      and exists (select from judged where reason in ('out_of_scope', 'scope_rule', 'depth'))
 )
 update tasks t
 set status       = 'excluded',

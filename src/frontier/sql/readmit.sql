@@ -1,12 +1,14 @@
 -- URLs that were left out where they were found first, and belong to the crawl where they are found now: nearer to a seed, or from inside.
--- $1 hosts, $2 digests, $3 depths, one element a link.
+-- They become what they are as found there. $1 hosts, $2 digests, $3 depths, $4 hops, $5 tasks on whose pages they were found, $6 priorities,
+-- $7 labels, one element a link.
 with found as materialized (
-    select host_id, url_digest, min(depth) as depth
-    from unnest($1::int[], $2::uuid[], $3::smallint[]) as l (host_id, url_digest, depth)
-    group by host_id, url_digest
+    select distinct on (host_id, url_digest) *
+    from unnest($1::int[], $2::uuid[], $3::smallint[], $4::smallint[], $5::bigint[], $6::smallint[], $7::text[])
+         as l (host_id, url_digest, depth, hops, via, priority, label)
+    order by host_id, url_digest, depth, hops
 ),
 known as materialized (
-    select k.id, f.depth
+    select k.id, f.depth, f.hops, f.via, f.priority, f.label
     from found f
     cross join lateral (
         select t.id
@@ -15,11 +17,13 @@ known as materialized (
           and t.url_digest = f.url_digest
           and t.status = 'excluded'
           and t.reason in ('out_of_scope', 'scope_rule', 'depth')
+          and t.via is not null
         limit 1
     ) k
+    where k.id <> f.via
 ),
 mine as materialized (
-    select t.id, k.depth
+    select t.id, k.depth, k.hops, k.via, k.priority, k.label
     from tasks t
     join known k on k.id = t.id
     where t.id = any (array(select id from known))
@@ -28,10 +32,17 @@ mine as materialized (
     for no key update of t
 )
 update tasks t
-set status = 'new',
-    depth  = m.depth,
-    reason = null,
-    detail = null
+set status    = 'new',
+    depth     = m.depth,
+    hops      = m.hops,
+    via       = m.via,
+    priority  = m.priority,
+    label     = m.label,
+    attempts  = 0,
+    expiries  = 0,
+    deferrals = 0,
+    reason    = null,
+    detail    = null
 from mine m
 where t.id = any (array(select id from mine))
   and t.id = m.id

@@ -1,5 +1,8 @@
 //! What belongs to a crawl: the operator's rules, hops outside, what is kept and counted of what does not.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::response::{Html, IntoResponse as _};
 use pgcrawl::crawl::End;
 
 use crate::support::{
@@ -150,10 +153,50 @@ async fn links_that_are_left_out_become_rows_where_they_are_wanted_and_come_in_f
     assert_eq!(
         column(
             &db.pool,
-            "select status, depth from tasks where url like '%/deep'"
+            "select t.status, t.depth, right(v.url, 5) from tasks t join tasks v on v.id = t.via where t.url like '%/deep'"
         )
         .await,
-        ["done,2"]
+        ["done,2,/slow"]
+    );
+    assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_a_rule_left_out_afterwards_comes_in_from_nearer_without_rows_for_all() {
+    let asked = AtomicUsize::new(0);
+    let site = Site::builder()
+        .otherwise(move |request| {
+            let page = match request.uri().path() {
+                // The second time it leads there itself.
+                "/" if asked.fetch_add(1, Ordering::Relaxed) > 0 => "<a href=/deep>d</a>",
+                "/" => "<a href=/a>a</a>",
+                "/a" => "a <a href=/deep>d</a>",
+                _ => "deep",
+            };
+            async move { Html(page).into_response() }
+        })
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    let mut setup = setup(&[]);
+    setup.frontier.obey_robots = false;
+    setup.crawl(&db, &[site.url("/")]).await;
+    assert_eq!(site.count("/deep"), 1);
+    // As `scope add` and `requeue` leave them.
+    let sql = "delete from pages where task_id = (select id from tasks where url like '%/deep');
+               update tasks set status = 'excluded', reason = 'scope_rule', detail = 'exclude depth >1' where url like '%/deep';
+               update tasks set status = 'new', attempts = 0 where via is null";
+    sqlx::raw_sql(sql).execute(&db.pool).await.unwrap();
+    setup.rules = vec!["exclude depth >1".parse().unwrap()];
+    setup.crawl(&db, &[site.url("/")]).await;
+    assert_eq!(site.count("/deep"), 2);
+    assert_eq!(
+        column(
+            &db.pool,
+            "select t.status, t.depth, v.via is null from tasks t join tasks v on v.id = t.via where t.url like '%/deep'"
+        )
+        .await,
+        ["done,1,t"]
     );
     assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
 }
