@@ -250,6 +250,25 @@ async fn what_the_list_has_no_more_may_be_found_again_and_brings_nothing_back_by
 }
 
 #[tokio::test]
+async fn a_list_that_two_processes_make_at_once_has_one_number() {
+    let db = TestDb::new().await;
+    let frontier = Frontier::new(db.pool.clone(), Default::default());
+    let mut other = db.pool.begin().await.unwrap();
+    let made: i32 =
+        sqlx::query_scalar("insert into block_lists (name) values ('machine:/list') returning id")
+            .fetch_one(&mut *other)
+            .await
+            .unwrap();
+    let asked = tokio::spawn(async move { frontier.block_list("machine:/list").await });
+    let waiting = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+    while number(&db.pool, waiting).await == 0 {
+        tokio::task::yield_now().await;
+    }
+    other.commit().await.unwrap();
+    assert_eq!(asked.await.unwrap().unwrap(), made);
+}
+
+#[tokio::test]
 async fn a_list_that_is_not_there_begins_no_crawl() {
     let db = TestDb::new().await;
     let arguments = [
