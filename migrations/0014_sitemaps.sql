@@ -1,11 +1,12 @@
--- Sitemaps are tasks like pages, so that they are claimed, retried, shared and kept polite like them; what they say of a URL is kept.
+-- Sitemaps are tasks like pages, so that they are claimed, retried, shared and kept polite like them; what they say of a URL is kept. So are assets,
+-- which belong to the crawl by the page that has them.
 
-create type task_kind as enum ('page', 'sitemap');
+create type task_kind as enum ('page', 'sitemap', 'asset');
 
 -- A constant default: no row is written.
 alter table tasks add column kind task_kind not null default 'page';
 
-comment on column tasks.kind is 'sitemap: named as one by robots.txt, an index or the guess. What a seed or link leads to is a page, and read as a sitemap if it turns out to be one.';
+comment on column tasks.kind is 'sitemap: named as one by robots.txt, an index or the guess; asset: found first as a part of a page (a picture, a style), which no scope but the operator''s rules is asked about. What a seed or link leads to is a page, and read as a sitemap if it turns out to be one.';
 comment on column tasks.hops is 'Redirects in a row that led here; of a sitemap the indexes as well.';
 comment on column tasks.depth is 'Links followed from a seed. A redirect is not a link; a sitemap that robots.txt names counts as a seed.';
 comment on column tasks.via is 'The task on whose page (or in which sitemap) it was found first; null = a seed, or a sitemap that robots.txt names. No foreign key: it would lock a row of another visit.';

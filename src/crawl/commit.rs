@@ -387,6 +387,7 @@ impl Committer {
             url: link.url.as_str().to_owned(),
             depth: link.depth,
             hops: link.hops,
+            kind: link.kind,
             priority: link.priority,
             label: link.label,
             excluded: link.excluded,

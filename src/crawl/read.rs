@@ -13,7 +13,7 @@ use crate::{
     canon::{Canon, CanonError, HrefCache, PageUrl},
     exchange::Exchange,
     extract::{self, Extraction, Link, LinkKind, Wants, simhash},
-    frontier::{ClaimedTask, Outcome, Step},
+    frontier::{ClaimedTask, Outcome, Step, TaskKind},
     pages::{PageRow, signals_json},
     scope::{self, Place, Reason},
 };
@@ -206,6 +206,10 @@ async fn candidates(
             url: link.url.clone(),
             depth,
             hops,
+            kind: match is_asset {
+                true => TaskKind::Asset,
+                false => TaskKind::Page,
+            },
             priority: cx
                 .settings
                 .order
@@ -222,7 +226,7 @@ async fn candidates(
             Aim::withheld(cx, &link.url)
         } else {
             let place = match is_asset {
-                true => TRANSCLUDED,
+                true => Place::TRANSCLUDED,
                 false => place,
             };
             let aim = Aim::Candidate(links.len());
@@ -247,13 +251,6 @@ async fn candidates(
     }
     (links.judged(cx).await, kept.into_links())
 }
-
-/// Where an asset of a page counts as lying: inside, as long as its page is in the crawl, and not deep. The pages that a crawl ends with are
-/// shown with their pictures, and many sites keep these on other hosts (Heritrix's rule for transclusions). The operator's rules hold.
-const TRANSCLUDED: Place = Place {
-    depth: 0,
-    outside: 0,
-};
 
 /// A number that belongs to a URL, whoever finds it.
 pub(super) fn chance_of(url: &PageUrl) -> u16 {
@@ -384,10 +381,10 @@ async fn redirect(cx: &Context, task: &ClaimedTask, url: &PageUrl, exchange: &Ex
     learn_scope(cx, url).await;
     let widens =
         (task.depth == 0 && scope::widens(url, &target)).then(|| cx.rules.rule_for(&target));
-    let place = match cx.settings.wants.assets && !cx.rules.contains(url) {
-        // What lies outside the scope is there as an asset, and so is what it redirects to.
-        true => TRANSCLUDED,
-        false => Place {
+    let place = match task.kind {
+        // What an asset redirects to is one.
+        TaskKind::Asset => Place::TRANSCLUDED,
+        _ => Place {
             depth: task.depth,
             // Not a link further outside, but outside.
             outside: outside(cx, task, url).await.max(1),
@@ -409,6 +406,7 @@ async fn redirect(cx: &Context, task: &ClaimedTask, url: &PageUrl, exchange: &Ex
         url: target,
         depth: task.depth,
         hops,
+        kind: task.kind,
         priority: task.priority,
         label: task.label.clone(),
         excluded: None,

@@ -55,6 +55,7 @@ pub(super) struct Candidate {
     pub(super) url: PageUrl,
     pub(super) depth: u16,
     pub(super) hops: u16,
+    pub(super) kind: TaskKind,
     pub(super) priority: i16,
     pub(super) label: Option<Arc<str>>,
     pub(super) excluded: Option<(&'static str, String)>,

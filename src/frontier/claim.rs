@@ -63,6 +63,28 @@ pub enum TaskKind {
     Page,
     /// A sitemap, as robots.txt, an index or the guess says.
     Sitemap,
+    /// A part of a page: a picture, a style. It belongs to the crawl because its page does, wherever it lies.
+    Asset,
+}
+
+impl TaskKind {
+    /// The word for it in the database.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TaskKind::Page => "page",
+            TaskKind::Sitemap => "sitemap",
+            TaskKind::Asset => "asset",
+        }
+    }
+
+    /// The kind of a word; what is unknown is a page.
+    pub fn of_word(word: &str) -> TaskKind {
+        match word {
+            "sitemap" => TaskKind::Sitemap,
+            "asset" => TaskKind::Asset,
+            _ => TaskKind::Page,
+        }
+    }
 }
 
 /// A task of a claim.
@@ -208,10 +230,11 @@ impl Frontier {
                 priority: row.priority.unwrap_or_default(),
                 label: row.label.map(Arc::from),
                 is_seed: row.via.is_none(),
-                kind: match row.is_sitemap {
-                    Some(true) => TaskKind::Sitemap,
-                    _ => TaskKind::Page,
-                },
+                kind: row
+                    .kind
+                    .as_deref()
+                    .map(TaskKind::of_word)
+                    .unwrap_or_default(),
                 url,
             });
         }

@@ -53,6 +53,8 @@ pub struct NewLink {
     pub depth: u16,
     /// Redirects in a row that lead to it.
     pub hops: u16,
+    /// What it is to be visited for.
+    pub kind: super::TaskKind,
     /// Its place in the order of its host: the smaller, the sooner.
     pub priority: i16,
     /// The label of the seed that led here.
@@ -282,6 +284,7 @@ struct Columns<'a> {
     link_detail: Vec<Option<&'a str>>,
     link_priority: Vec<i16>,
     link_label: Vec<Option<&'a str>>,
+    link_kind: Vec<&'static str>,
     signals: Vec<Option<&'a str>>,
     simhash: Vec<Option<i64>>,
     edge_position: Vec<i32>,
@@ -310,6 +313,7 @@ impl<'a> Columns<'a> {
                 columns.link_hops.push(short(link.hops));
                 columns.link_priority.push(link.priority);
                 columns.link_label.push(link.label.as_deref());
+                columns.link_kind.push(link.kind.as_str());
                 columns
                     .link_reason
                     .push(link.excluded.as_ref().map(|(reason, _)| *reason));
@@ -504,7 +508,8 @@ impl<'a> Columns<'a> {
             &self.edge_rel as &[Option<&str>],
             &self.edge_anchor as &[Option<&str>],
             &self.simhash as &[Option<i64>],
-            skip_repeats
+            skip_repeats,
+            &self.link_kind as &[&str]
         )
         .fetch_all(db)
         .await?;

@@ -21,8 +21,6 @@ use crate::extract::sitemap::MOST_NESTED;
 pub struct Found {
     /// The URL, as a link.
     pub link: NewLink,
-    /// What it is.
-    pub kind: TaskKind,
     /// What the sitemap says of it; `None` where that is nothing of its own.
     pub said: Option<Said>,
 }
@@ -208,13 +206,13 @@ struct Columns<'a> {
 impl<'a> Columns<'a> {
     fn of(found: &'a [Found]) -> Columns<'a> {
         let mut columns = Columns::default();
-        for Found { link, kind, .. } in found {
+        for Found { link, .. } in found {
             columns.hosts.push(link.host.0);
             columns.digests.push(link.digest.into());
             columns.urls.push(&link.url);
             columns.depths.push(short(link.depth));
             columns.hops.push(short(link.hops));
-            columns.sitemaps.push(*kind == TaskKind::Sitemap);
+            columns.sitemaps.push(link.kind == TaskKind::Sitemap);
             columns.priorities.push(link.priority);
             columns.labels.push(link.label.as_deref());
             let excluded = link.excluded.as_ref();

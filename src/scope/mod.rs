@@ -206,6 +206,13 @@ pub struct Place {
 }
 
 impl Place {
+    /// Where an asset of a page counts as lying: inside, as long as its page is in the crawl, and not deep. The pages that a crawl ends with are
+    /// shown with their pictures, and many sites keep these on other hosts (Heritrix's rule for transclusions). The operator's rules hold.
+    pub const TRANSCLUDED: Place = Place {
+        depth: 0,
+        outside: 0,
+    };
+
     /// A URL so many links from a seed, of which no more is known: no hops outside are allowed to it.
     pub fn at_depth(depth: u16) -> Place {
         Place {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use pgcrawl::canon::PageUrl;
 use pgcrawl::db::{DbSettings, connect};
 use pgcrawl::frontier::{
-    Appetite, Frontier, FrontierSettings, HostId, Identity, NewLink, Seed, WorkerId,
+    Appetite, Frontier, FrontierSettings, HostId, Identity, NewLink, Seed, TaskKind, WorkerId,
 };
 
 use sqlx::{AssertSqlSafe, Executor as _};
@@ -105,6 +105,7 @@ fn link(host: HostId, to: &str) -> NewLink {
         url: to.to_owned(),
         depth: 1,
         hops: 0,
+        kind: TaskKind::Page,
         priority: 0,
         label: None,
         excluded: None,

@@ -12,7 +12,7 @@ use crate::cli::{Exit, output};
 use crate::clock;
 use crate::config::{Loaded, judge};
 use crate::frontier::operate::{Against, Judged};
-use crate::frontier::{Frontier, NotCounted, Step, TaskId};
+use crate::frontier::{Frontier, NotCounted, Step, TaskId, TaskKind};
 use crate::scope::{By, Decision, Place, Reason, Rule, Scope};
 
 /// Changes that may come between while one is judged.
@@ -330,12 +330,15 @@ async fn judged(
     let Ok(url) = PageUrl::parse(&task.url) else {
         return Ok(None);
     };
-    let mut place = Place {
-        depth: task.depth,
-        outside: 1,
+    let mut place = match task.kind {
+        TaskKind::Asset => Place::TRANSCLUDED,
+        _ => Place {
+            depth: task.depth,
+            outside: 1,
+        },
     };
     let is_allowed = |place| scope.judge(&url, place);
-    if matches!(is_allowed(place).by, By::ExtraHop(_)) {
+    if task.kind != TaskKind::Asset && matches!(is_allowed(place).by, By::ExtraHop(_)) {
         // One hop outside would do; it may be more.
         let way = frontier.way(task.task, 64).await?;
         place.outside = outside(scope, &way);

@@ -143,13 +143,13 @@ pub(super) async fn name(
                 url: url.clone(),
                 depth: 0,
                 hops: 0,
+                kind: TaskKind::Sitemap,
                 priority: 0,
                 label: None,
                 excluded: None,
             };
             Some(Found {
                 link: link_of(cx, *hosts.get(url.host())?, link),
-                kind: TaskKind::Sitemap,
                 said: None,
             })
         })
@@ -173,6 +173,7 @@ fn link_of(cx: &Context, host: HostId, link: Candidate) -> NewLink {
         url: link.url.as_str().to_owned(),
         depth: link.depth,
         hops: link.hops,
+        kind: link.kind,
         priority: link.priority,
         label: link.label,
         excluded: link.excluded,
@@ -188,7 +189,7 @@ pub(super) fn sink(cx: &Context, task: &ClaimedTask) -> Option<(Sink, mpsc::Rece
     let is_list = settings.used == SitemapUse::Only && task.is_seed;
     let (may_take, takes): (MayTake, Takes) = match (task.kind, settings.used) {
         (TaskKind::Sitemap, _) => (|_, _| true, |head| guess(head) != Guess::Other),
-        (TaskKind::Page, SitemapUse::Skip) => return None,
+        (TaskKind::Asset, _) | (TaskKind::Page, SitemapUse::Skip) => return None,
         // The operator's list of what to crawl, and nothing else.
         (TaskKind::Page, _) if is_list => (may_be_sitemap, |head| {
             guess(head) == Guess::Sitemap || (guess(head) == Guess::Unclear && is_urls(head))

@@ -202,6 +202,11 @@ impl<'a> Reader<'a> {
             } else {
                 task.hops.saturating_add(1)
             },
+            kind: if is_page {
+                TaskKind::Page
+            } else {
+                TaskKind::Sitemap
+            },
             priority: task.priority,
             label: task.label.clone(),
             excluded: None,
@@ -293,10 +298,6 @@ impl<'a> Reader<'a> {
 
 fn found(cx: &Context, link: Candidate, host: HostId, entry: &Entry) -> Found {
     Found {
-        kind: match entry.kind {
-            EntryKind::Sitemap => TaskKind::Sitemap,
-            _ => TaskKind::Page,
-        },
         said: (entry.kind == EntryKind::Page).then(|| Said {
             lastmod: entry.lastmod,
             priority: entry.priority,

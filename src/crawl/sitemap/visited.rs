@@ -97,6 +97,7 @@ pub(in super::super) async fn redirect(
                 url: target,
                 depth: task.depth,
                 hops,
+                kind: TaskKind::Sitemap,
                 priority: task.priority,
                 label: task.label.clone(),
                 excluded: None,
@@ -127,7 +128,6 @@ async fn enqueue(
         .into_iter()
         .filter_map(|link| {
             Some(Found {
-                kind: TaskKind::Sitemap,
                 said: None,
                 link: link_of(cx, *hosts.get(link.url.host())?, link),
             })

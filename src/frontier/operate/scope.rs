@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::{Operator, Result};
 use crate::frontier::{
-    HostId, TaskId,
+    HostId, TaskId, TaskKind,
     tries::{once, run},
 };
 
@@ -27,6 +27,8 @@ pub struct Judged {
     pub depth: u16,
     /// Whether rules have a say: not of seeds and sitemaps.
     pub is_judged: bool,
+    /// What it is visited for; no sitemap.
+    pub kind: TaskKind,
     /// Why it is excluded; none: it is still to be visited.
     pub excluded: Option<String>,
 }
@@ -61,14 +63,19 @@ impl Operator {
                 .await
         })?;
         let columns = row.tasks.into_iter().zip(row.hosts).zip(row.urls);
-        let columns = columns.zip(row.depths).zip(row.are_judged).zip(row.reasons);
+        let columns = columns.zip(row.depths).zip(row.are_judged);
+        let columns = columns.zip(row.assets).zip(row.reasons);
         let tasks = columns.map(
-            |(((((task, host), url), depth), is_judged), reason)| Judged {
+            |((((((task, host), url), depth), is_judged), is_asset), reason)| Judged {
                 task: TaskId(task),
                 host: HostId(host),
                 url,
                 depth: depth.unsigned_abs(),
                 is_judged,
+                kind: match is_asset {
+                    true => TaskKind::Asset,
+                    false => TaskKind::Page,
+                },
                 excluded: (!reason.is_empty()).then_some(reason),
             },
         );

@@ -11,6 +11,7 @@
 -- The link graph, in the order of the visits and in each of its page: $52 the position of the visit, $53 the task that the edge leads to (0 = to be
 -- looked up), $54 host id (0 = not to be looked up) and $55 digest to look it up by, $56 its URL where the edge is kept without a task, $57 kinds,
 -- $58 nofollow, $59 rels, $60 texts. $61 fingerprints of texts, of the pages; $62 whether links of a page that repeats another are not followed.
+-- $63 kinds of the links' tasks.
 with visits as materialized (
     select *
     from unnest($2::bigint[], $3::int[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::boolean[], $9::boolean[],
@@ -61,8 +62,8 @@ repeats as materialized (
 found as materialized (
     select distinct on (l.host_id, l.url_digest) l.*, m.id as via
     from unnest($39::int[], $40::int[], $41::uuid[], $42::text[], $43::smallint[], $44::smallint[], $45::text[], $46::text[],
-                $50::smallint[], $51::text[]) with ordinality
-         as l (position, host_id, url_digest, url, depth, hops, reason, detail, priority, label, n)
+                $50::smallint[], $51::text[], $63::text[]) with ordinality
+         as l (position, host_id, url_digest, url, depth, hops, reason, detail, priority, label, kind, n)
     join mine m on m.position = l.position
     where l.position <> all (array(select position from repeats where original is not null))
     order by l.host_id, l.url_digest, l.depth, l.hops, l.priority, l.n
@@ -87,10 +88,11 @@ numbered as materialized (
     from unknown u
 ),
 fresh as (
-    insert into tasks (id, host_id, url_digest, url, depth, hops, via, status, reason, detail, priority, label)
+    insert into tasks (id, host_id, url_digest, url, depth, hops, via, status, reason, detail, priority, label, kind)
     overriding system value
     select n.id, n.host_id, n.url_digest, n.url, n.depth, n.hops, n.via,
-           case when n.reason is null then 'new' else 'excluded' end::task_status, n.reason, n.detail, n.priority, n.label
+           case when n.reason is null then 'new' else 'excluded' end::task_status, n.reason, n.detail, n.priority, n.label,
+           n.kind::task_kind
     from numbered n
     order by n.host_id, n.url_digest    -- all insert in one order, whatever the ids
     on conflict do nothing

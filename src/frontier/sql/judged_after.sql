@@ -22,5 +22,6 @@ select (select max(id) from looked) as last,
        coalesce(array_agg(url order by id), '{}') as "urls!",
        coalesce(array_agg(depth order by id), '{}') as "depths!",
        coalesce(array_agg(is_judged order by id), '{}') as "are_judged!",
+       coalesce(array_agg(kind = 'asset' order by id), '{}') as "assets!",
        coalesce(array_agg(case when status = 'excluded' then reason else '' end order by id), '{}') as "reasons!"
 from chosen

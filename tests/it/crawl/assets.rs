@@ -85,6 +85,48 @@ async fn of_a_page_in_scope_are_taken_wherever_they_lie_and_however_deep() {
     assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
 }
 
+#[tokio::test]
+async fn that_redirect_lead_anywhere_and_pages_that_do_stay_in_the_scope() {
+    let site = Site::builder()
+        .answer("/", |request| {
+            let host = request.headers()["host"].to_str().unwrap();
+            let other = host.replace("127.0.0.1", "localhost");
+            let body = format!("<img src=/logo><a href=http://{other}/in>in</a>");
+            served("text/html", body.leak())
+        })
+        .answer("/logo", |request| {
+            let host = request.headers()["host"].to_str().unwrap();
+            let to = format!("http://{}/logo.png", host.replace("127.0.0.1", "localhost"));
+            (axum::http::StatusCode::FOUND, [("location", to)]).into_response()
+        })
+        .answer("/logo.png", |_| served("image/png", "\0PNG"))
+        .redirect("/in", 302, "/out")
+        .page("/out", "")
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    let mut setup = Setup::quick();
+    setup.crawl.wants.assets = true;
+    setup.fetch.allow_private = true;
+    setup.rules = vec!["include glob /in on localhost".parse().unwrap()];
+    setup.crawl(&db, &[site.url("/")]).await;
+    assert_eq!(
+        column(
+            &db.pool,
+            "select regexp_replace(url, '.*:[0-9]+', ''), kind, reason from tasks order by 1"
+        )
+        .await,
+        [
+            "/,page,",
+            "/in,page,redirect_out_of_scope",
+            "/logo,asset,",
+            "/logo.png,asset,"
+        ]
+    );
+    assert_eq!(site.count("/logo.png"), 1);
+    assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
+}
+
 /// Assets are wanted by nobody unless they say so.
 #[tokio::test]
 async fn are_left_alone_by_default() {

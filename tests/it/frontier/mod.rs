@@ -25,7 +25,7 @@ use std::time::Duration;
 use pgcrawl::canon::PageUrl;
 use pgcrawl::frontier::{
     Appetite, Claim, ClaimedHost, ClaimedTask, Edge, Finish, Frontier, FrontierSettings, Giving,
-    HostId, Identity, NewLink, Outcome, Release, Seed, Target, WorkerId,
+    HostId, Identity, NewLink, Outcome, Release, Seed, Target, TaskKind, WorkerId,
 };
 use pgcrawl::pages::PageRow;
 use sqlx::{AssertSqlSafe, Executor as _};
@@ -231,6 +231,7 @@ fn link(host: HostId, to: &str) -> NewLink {
         url: to.to_owned(),
         depth: 1,
         hops: 0,
+        kind: TaskKind::Page,
         priority: 0,
         label: None,
         excluded: None,

@@ -168,10 +168,7 @@ fn task_of(row: &PgRow) -> Option<ClaimedTask> {
         priority: row.get::<i16, _>("priority?"),
         label: row.get::<Option<String>, _>("label?").map(Into::into),
         is_seed: row.get::<Option<i64>, _>("via?").is_none(),
-        kind: match row.get::<Option<bool>, _>("is_sitemap?") {
-            Some(true) => TaskKind::Sitemap,
-            _ => TaskKind::Page,
-        },
+        kind: TaskKind::of_word(row.get("kind?")),
         url: row.get("url?"),
     })
 }
@@ -311,6 +308,7 @@ pub(super) async fn finish(
             visit.page.as_ref().and_then(|page| page.simhash)
         }))
         .bind(false)
+        .bind(column(&links, |(_, link)| link.kind.as_str()))
         .fetch_all(db)
         .await
 }

@@ -136,6 +136,31 @@ async fn another_depth_is_applied_to_the_tasks_that_are_there() {
 }
 
 #[tokio::test]
+async fn assets_and_sitemaps_that_lie_elsewhere_stay_where_the_rules_do_not_speak_of_them() {
+    let ground = found().await;
+    ground.seed(&["http://cdn.example/"]).await;
+    let sql = "insert into tasks (host_id, url_digest, url, depth, via, kind)
+               select 2, md5(url)::uuid, 'http://' || url, 30, 1, kind::task_kind
+               from (values ('cdn.example/a.png', 'asset'), ('cdn.example/b.gif', 'asset'), ('cdn.example/c', 'page'),
+                            ('cdn.example/s.xml', 'sitemap')) as t (url, kind);
+               update worker_counts set discovered = discovered + 4";
+    ground.db.pool.execute(sqlx::raw_sql(sql)).await.unwrap();
+    printed(&ground, &["scope", "add", "exclude glob *.gif"]).await;
+    assert_eq!(
+        ground
+            .column("select right(url, 5), kind, status, reason from tasks where host_id = 2 and via is not null order by 1")
+            .await,
+        [
+            "a.png,asset,new,",
+            "b.gif,asset,excluded,scope_rule",
+            "ple/c,page,excluded,out_of_scope",
+            "s.xml,sitemap,new,"
+        ]
+    );
+    ground.assert_sound().await;
+}
+
+#[tokio::test]
 async fn what_cannot_be_a_rule_is_refused_and_nothing_changes() {
     let ground = found().await;
     for (arguments, code, words) in [
