@@ -374,6 +374,12 @@ impl ScopeRules {
         )
     }
 
+    /// The rule that a seed's redirect to its twin makes.
+    pub(super) fn widened(&self, seed: &PageUrl, target: &PageUrl) -> (String, String) {
+        let scope = self.scope.read().unwrap_or_else(PoisonError::into_inner);
+        (scope.widened(seed, target), target.host().host().to_owned())
+    }
+
     /// What the rules speak of.
     pub(super) fn kind(&self) -> ScopeKind {
         self.scope

@@ -379,8 +379,9 @@ async fn redirect(cx: &Context, task: &ClaimedTask, url: &PageUrl, exchange: &Ex
         };
     }
     learn_scope(cx, url).await;
-    let widens =
-        (task.depth == 0 && scope::widens(url, &target)).then(|| cx.rules.rule_for(&target));
+    // A seed may have a depth of its own.
+    let is_root = (task.is_seed || task.depth == 0) && task.kind == TaskKind::Page;
+    let widens = (is_root && scope::widens(url, &target)).then(|| cx.rules.widened(url, &target));
     let place = match task.kind {
         // What an asset redirects to is one.
         TaskKind::Asset => Place::TRANSCLUDED,

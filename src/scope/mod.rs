@@ -308,6 +308,20 @@ impl Scope {
         format!("{kind} {}", rule::text(kind, seed))
     }
 
+    /// The rule that a seed's redirect to its twin adds: of the kind of the seed's rule, the widest if several seeds made one of this URL; of this
+    /// scope's kind if none of them is known.
+    pub fn widened(&self, seed: &PageUrl, target: &PageUrl) -> String {
+        const WIDEST_FIRST: [ScopeKind; 3] = [ScopeKind::Site, ScopeKind::Host, ScopeKind::Prefix];
+        let has_rule = |kind: ScopeKind| {
+            let hash = self.hasher.of_rule(kind, &rule::text(kind, seed));
+            hash.is_some_and(|hash| self.rules.contains(&hash))
+        };
+        match WIDEST_FIRST.into_iter().find(|kind| has_rule(*kind)) {
+            Some(kind) if kind != self.kind => Scope::own_rule_for(kind, target),
+            _ => Scope::rule_for(self.kind, target),
+        }
+    }
+
     /// The kind of a rule that has one of its own, and the rest of its text.
     pub fn own_kind(rule: &str) -> Option<(ScopeKind, &str)> {
         let (word, rest) = rule.split_once(' ')?;

@@ -272,6 +272,28 @@ fn a_seeds_redirect_to_itself_with_www_or_https_widens() {
 }
 
 #[test]
+fn a_seed_with_a_scope_of_its_own_widens_by_that() {
+    let mut scope = Scope::new(ScopeKind::Host, TrapLimits::default());
+    for (rule, seed, added) in [
+        (
+            "prefix https://e.org/docs/",
+            "https://e.org/docs/",
+            "prefix https://www.e.org/docs/",
+        ),
+        ("site s.org", "https://a.s.org/", "site s.org"),
+        ("f.org", "https://f.org/docs/", "www.f.org"),
+        // Nobody knows whose it is.
+        ("prefix https://g.org/docs/", "https://g.org/", "www.g.org"),
+        // Two seeds of one URL: the wider one.
+        ("e.org", "https://e.org/docs/", "www.e.org"),
+    ] {
+        scope.insert(rule);
+        let target = seed.replace("https://", "https://www.");
+        assert_eq!(scope.widened(&url(seed), &url(&target)), added, "{rule}");
+    }
+}
+
+#[test]
 fn kinds_are_written_and_read_as_the_same_word() {
     for kind in ScopeKind::ALL {
         assert_eq!(kind.to_string().parse::<ScopeKind>().unwrap(), kind);

@@ -10,7 +10,7 @@ with looked as materialized (
 roots as (
     select array_agg(url order by id) as urls, array_agg(via is null order by id) as seeds
     from looked
-    where depth = 0
+    where (via is null or depth = 0)    -- a seed may have a depth of its own
       and kind = 'page'    -- a sitemap may lie anywhere
 )
 select (select max(id) from looked) as last,

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use axum::{http::header, response::IntoResponse as _};
-use pgcrawl::scope::ScopeKind;
+use pgcrawl::{crawl::Stop, scope::ScopeKind};
 
 use crate::support::{
-    crawl::{Setup, broken_invariants, column, number},
+    crawl::{Setup, broken_invariants, column, number, urls},
     db::TestDb,
     site::{Site, SiteBuilder},
 };
@@ -368,6 +368,41 @@ async fn the_twin_of_a_seed_is_taken_from_www_as_well_and_that_of_a_link_is_not(
     );
     assert_eq!(column(&db.pool, &sql).await, ["redirect_out_of_scope"]);
     assert_eq!(site.count("/linked"), 1);
+}
+
+/// The twin is as wide as the seed was wanted, wherever the seed was put.
+#[tokio::test]
+async fn the_www_twin_of_a_seed_with_a_scope_and_a_depth_of_its_own_is_no_wider() {
+    let site = Site::builder()
+        .answer("/docs/", |request| {
+            let host = request.headers()[header::HOST].to_str().unwrap();
+            if host.starts_with("www.") {
+                let links = "<a href=/docs/a>x</a><a href=/elsewhere>x</a>";
+                return axum::response::Html(links).into_response();
+            }
+            let headers = [(header::LOCATION, format!("http://www.{host}/docs/"))];
+            (axum::http::StatusCode::FOUND, headers).into_response()
+        })
+        .page("/docs/a", "")
+        .page("/elsewhere", "")
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    let crawl = Setup::quick().join(&db).await;
+    let mut seeds = urls(&[site.url_at("localhost", "/docs/")]);
+    seeds[0].depth = 3;
+    seeds[0].scope = Some(ScopeKind::Prefix);
+    crawl.add_seeds(&seeds).await.unwrap();
+    crawl.run(Stop::default()).await.unwrap();
+    crawl.leave().await;
+    assert_eq!(
+        column(&db.pool, "select rule from scope_rules order by id").await,
+        [
+            format!("\"prefix {}\"", site.url_at("localhost", "/docs/")),
+            format!("\"prefix {}\"", site.url_at("www.localhost", "/docs/")),
+        ]
+    );
+    assert_eq!((site.count("/docs/a"), site.count("/elsewhere")), (1, 0));
 }
 
 /// The same redirect widens the scope where a seed makes it, and does not where a page does that was linked.

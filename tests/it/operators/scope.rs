@@ -160,6 +160,24 @@ async fn assets_and_sitemaps_that_lie_elsewhere_stay_where_the_rules_do_not_spea
     ground.assert_sound().await;
 }
 
+/// A seed may have a depth of its own.
+#[tokio::test]
+async fn another_scope_is_that_of_the_seeds_wherever_they_were_put() {
+    let ground = found().await;
+    let sql = "update tasks set depth = 3 where via is null";
+    ground.db.pool.execute(sqlx::raw_sql(sql)).await.unwrap();
+    printed(&ground, &["config", "set", "crawl.scope", "site"]).await;
+    assert_eq!(
+        ground.column("select rule, source from scope_rules").await,
+        ["a.example,seed"]
+    );
+    let text = printed(&ground, &["scope", "apply", "--dry-run"]).await;
+    assert_eq!(
+        text,
+        "0 tasks would be excluded, 0 tasks would be brought back\n"
+    );
+}
+
 #[tokio::test]
 async fn what_cannot_be_a_rule_is_refused_and_nothing_changes() {
     let ground = found().await;
