@@ -20,7 +20,7 @@ mod run;
 pub(super) mod signals;
 mod summary;
 
-pub(super) use agree::existing;
+pub(super) use agree::{Terms, existing};
 pub(super) use run::{Begin, Order, crawl};
 
 /// Flags of `crawl`.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Common, Desk, counted, hinted};
 use crate::canon::{self, PageUrl};
-use crate::cli::crawl::existing;
+use crate::cli::crawl::{Terms, existing};
 use crate::cli::database::with_hint;
 use crate::cli::{Exit, output};
 use crate::clock;
@@ -121,7 +121,7 @@ impl ScopeArgs {
                 .await
             }
             ScopeCommand::Apply { .. } => {
-                let loaded = of_the_crawl(desk).await?;
+                let loaded = of_the_crawl(desk).await?.loaded;
                 apply(desk, &loaded).await
             }
             ScopeCommand::Check { url, depth, .. } => check(desk, &url, depth).await,
@@ -149,19 +149,18 @@ fn remove(rules: &mut Vec<Rule>, named: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn of_the_crawl(desk: &Desk) -> anyhow::Result<Loaded> {
+async fn of_the_crawl(desk: &Desk) -> anyhow::Result<Terms> {
     let terms = existing(desk.operator.frontier().pool(), &desk.loaded).await?;
-    let terms = terms.ok_or_else(|| {
+    terms.ok_or_else(|| {
         with_hint(
             anyhow::anyhow!("no crawl was begun in this database"),
             Some("`pgcrawl crawl SEEDS` begins one".to_owned()),
         )
-    })?;
-    Ok(terms.loaded)
+    })
 }
 
 async fn show(desk: &Desk) -> anyhow::Result<Exit> {
-    let config = of_the_crawl(desk).await?.config;
+    let config = of_the_crawl(desk).await?.loaded.config;
     let rules = &config.scope.rules;
     if desk.common.json {
         let rules: Vec<&str> = rules.iter().map(Rule::as_str).collect();
@@ -190,9 +189,16 @@ async fn change(
 ) -> anyhow::Result<Exit> {
     let frontier = desk.operator.frontier();
     for _ in 0..TRIES {
-        let mut loaded = of_the_crawl(desk).await?;
+        let Terms {
+            mut loaded,
+            version,
+        } = of_the_crawl(desk).await?;
         let agreed = frontier.agreement(canon::VERSION).await?;
         let agreed = agreed.context("the crawl is gone")?;
+        if agreed.version != version {
+            // The rules that were read are not those that this version would take the place of.
+            continue;
+        }
         edit(&mut loaded.config.scope.rules)?;
         let texts: Vec<&str> = loaded.config.scope.rules.iter().map(Rule::as_str).collect();
         let value = judge(KEY, &Value::from(texts).to_string(), &agreed.settings)?;
@@ -364,7 +370,7 @@ fn outside(scope: &Scope, way: &[Step]) -> u16 {
 }
 
 async fn check(desk: &Desk, url: &str, depth: u16) -> anyhow::Result<Exit> {
-    let loaded = of_the_crawl(desk).await?;
+    let loaded = of_the_crawl(desk).await?.loaded;
     let scope = whole_scope(desk.operator.frontier(), &loaded).await?;
     let url = PageUrl::seed(url)?;
     let judgement = scope.judge(&url, Place { depth, outside: 1 });
