@@ -184,6 +184,11 @@ impl Test {
         let read = match kind {
             "host" => value.parse().map(Test::Host),
             "site" => site(value),
+            // It is compared with paths: the rest would be dropped, and the rule cover more than it says.
+            "prefix" if value.contains(['?', '#']) => Err(format!(
+                "{value:?} has a query or a fragment; a prefix ends with the path, a glob like https://example.org/docs?page=* or a regex \
+                 looks at queries"
+            )),
             "prefix" => match PageUrl::seed(value) {
                 Ok(url) => Ok(Test::Prefix(url)),
                 Err(error) => Err(format!(

@@ -478,6 +478,11 @@ fn what_is_wrong_with_a_rule_is_said_with_the_rule() {
         ("exclude glob /[a", "a [ without its ]"),
         ("exclude glob /[/]", "a set [/] of other than"),
         ("exclude glob /{a", "a { without its }"),
+        ("exclude prefix http://h.test/a?b=1", "has a query"),
+        (
+            "exclude prefix http://h.test/a#b",
+            "has a query or a fragment",
+        ),
         ("exclude regex a(b", "unclosed group"),
         ("exclude regex (a{500}){500}", "more than 256 KiB"),
         ("exclude depth 3", "write >3 or <3"),
