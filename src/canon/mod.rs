@@ -44,6 +44,7 @@ pub use host::{HostKey, SiteKey};
 pub use href::HrefCache;
 pub use listed::LISTS;
 pub use options::{BASE, Canon, CanonOptions, IgnoreParams, Listed};
+pub(crate) use rules::percent_encoded;
 
 /// Version of the key's rules. It is stored with a crawl, whose digests are comparable within one version only.
 pub const VERSION: i32 = 1;

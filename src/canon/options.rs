@@ -257,7 +257,7 @@ impl FromStr for IgnoreParams {
             .ok_or_else(no_rule)?;
         let names: Vec<String> = names
             .split(',')
-            .map(|name| rules::escapes(name.trim()).into_owned())
+            .map(|name| rules::percent_encoded(name.trim()).into_owned())
             .filter(|name| !name.is_empty())
             .collect();
         let odd = |name: &String| {
@@ -280,7 +280,10 @@ impl FromStr for IgnoreParams {
                     .filter(|_| url.path() == "/" && url.username().is_empty());
                 let name = name.ok_or_else(no_rule)?;
                 let name = name.strip_suffix('.').unwrap_or(name);
-                if name.is_empty() || host.contains(['/', '?', '#', '@', '*']) {
+                if name.is_empty()
+                    || name.ends_with('.')
+                    || host.contains(['/', '?', '#', '@', '*'])
+                {
                     return Err(no_rule());
                 }
                 Hosts::Name {

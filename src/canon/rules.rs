@@ -67,6 +67,21 @@ pub(super) fn escapes(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// The text in the one form of its escapes, with letters beyond ASCII escaped as a path has them (UTF-8).
+pub(crate) fn percent_encoded(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return escapes(text);
+    }
+    let mut out = String::with_capacity(3 * text.len());
+    for byte in text.bytes() {
+        match byte.is_ascii() {
+            true => out.push(char::from(byte)),
+            false => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    Cow::Owned(escapes(&out).into_owned())
+}
+
 /// The values of the two hexadecimal digits after the percent sign at `at`, if they are there.
 fn digits(bytes: &[u8], at: usize) -> Option<(u8, u8)> {
     let value = |at: usize| {

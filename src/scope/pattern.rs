@@ -1,11 +1,12 @@
 //! What the operator's rules compare: host patterns, globs and regexes. All of them take time in proportion to the URL.
 
+use std::borrow::Cow;
 use std::str::FromStr;
 
 use regex::{Regex, RegexBuilder};
 use url::{Position, Url};
 
-use crate::canon::{HostKey, PageUrl};
+use crate::canon::{self, HostKey, PageUrl};
 
 /// Memory of one compiled pattern, at most; the default of the crate, 10 MiB, times 500 rules would be too much.
 const COMPILED_BYTES: usize = 256 << 10;
@@ -14,6 +15,12 @@ const COMPILED_BYTES: usize = 256 << 10;
 pub(super) fn regex(text: &str) -> Result<Regex, String> {
     if text.is_empty() {
         return Err("an empty regex is found in every URL; write what is to be found".to_owned());
+    }
+    if let Some(odd) = text.chars().find(|c| !c.is_ascii()) {
+        return Err(format!(
+            "no URL has {odd:?} in it; write it as URLs do, in a path or query as {}, in a host as xn--…",
+            canon::percent_encoded(odd.encode_utf8(&mut [0; 4]))
+        ));
     }
     RegexBuilder::new(text)
         .size_limit(COMPILED_BYTES)
@@ -92,7 +99,8 @@ impl FromStr for HostPattern {
 /// A glob: `*` is anything within a segment, `**` anything, `{a,b}` one of several, `[a-z]` a character.
 ///
 /// It covers all of what it is compared with: the URL where it has `://`; the path where it begins with `/` or `**`, with
-/// the query if there is a `?` in the glob, which stands for itself; else the last segment of the path, as in `*.pdf`.
+/// the query if there is a `?` in the glob, which stands for itself; else the last segment of the path, as in `*.pdf`. Paths are compared in their
+/// one form, so `/~a/**` and `/%7Ea/**` are the same glob; letters beyond ASCII are escaped as in a URL.
 #[derive(Clone, Debug)]
 pub(super) struct Glob {
     regex: Regex,
@@ -123,6 +131,28 @@ impl Glob {
         } else {
             Part::File
         };
+        let host = match part {
+            Part::Url => text.split('/').nth(2).unwrap_or_default(),
+            Part::Path | Part::File => "",
+        };
+        if !host.is_ascii() {
+            return Err(format!(
+                "no URL has {host:?} in it; write the host as xn--…"
+            ));
+        }
+        let sets = text.split('[').skip(1);
+        if let Some(set) = sets
+            .filter_map(|set| set.split_once(']'))
+            .map(|(set, _)| set)
+            .find(|set| !set.is_ascii())
+        {
+            return Err(format!(
+                "the glob has a set [{set}] of other than letters, digits and -._~%"
+            ));
+        }
+        // As the parser of URLs writes what may not stand in them.
+        let text = text.replace(' ', "%20");
+        let text = &*canon::percent_encoded(&text);
         Ok(Glob {
             regex: regex(&translated(text)?)?,
             part,
@@ -131,21 +161,25 @@ impl Glob {
     }
 
     pub(super) fn matches(&self, url: &PageUrl) -> bool {
+        let path = url.canonical_path();
         let url = url.as_url();
-        let end = match self.has_query {
-            true => Position::AfterQuery,
-            false => Position::AfterPath,
+        let before = match self.part {
+            Part::Url => &url[..Position::BeforePath],
+            Part::Path | Part::File => "",
         };
-        let compared = match self.part {
-            Part::Url => &url[..end],
-            Part::Path => &url[Position::BeforePath..end],
-            Part::File => {
-                let from = &url[Position::BeforePath..Position::AfterPath];
-                let file = from.rfind('/').map_or(0, |slash| slash + 1);
-                &url[Position::BeforePath..end][file..]
-            }
+        let path = match self.part {
+            Part::Url | Part::Path => &*path,
+            Part::File => &path[path.rfind('/').map_or(0, |slash| slash + 1)..],
         };
-        self.regex.is_match(compared)
+        let query = match self.has_query {
+            true => &url[Position::AfterPath..Position::AfterQuery],
+            false => "",
+        };
+        let compared = match (before, query) {
+            ("", "") => Cow::Borrowed(path),
+            _ => Cow::Owned([before, path, query].concat()),
+        };
+        self.regex.is_match(&compared)
     }
 }
 

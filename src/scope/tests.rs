@@ -427,6 +427,26 @@ fn each_kind_of_rule_holds_for_what_it_says_and_for_nothing_else() {
             "https://x.test/b/7th",
         ),
         ("glob /a.b", "http://h.test/a.b", "http://h.test/aXb"),
+        (
+            "glob /~me/**",
+            "http://h.test/%7Eme/a",
+            "http://h.test/me/a",
+        ),
+        (
+            "glob /%7eme/*.{b,%63}",
+            "http://h.test/~me/a.c",
+            "http://h.test/~me/a.d",
+        ),
+        (
+            "glob http://h.test/größe/*",
+            "http://h.test/gr%c3%b6%C3%9Fe/1",
+            "http://h.test/gr%F6%DFe/1",
+        ),
+        (
+            "glob ü b.*",
+            "http://h.test/x/ü b.pdf",
+            "http://h.test/x/b.pdf",
+        ),
         ("glob /[!x]", "http://h.test/y", "http://h.test/x"),
         (
             r"regex /cal/\d{4}",
@@ -478,6 +498,12 @@ fn what_is_wrong_with_a_rule_is_said_with_the_rule() {
         ("exclude glob /[a", "a [ without its ]"),
         ("exclude glob /[/]", "a set [/] of other than"),
         ("exclude glob /{a", "a { without its }"),
+        ("exclude glob /[ä]", "a set [ä] of other than"),
+        (
+            "exclude glob http://bücher.test/**",
+            "write the host as xn--",
+        ),
+        ("exclude regex größe", "as %C3%B6"),
         ("exclude prefix http://h.test/a?b=1", "has a query"),
         (
             "exclude prefix http://h.test/a#b",
