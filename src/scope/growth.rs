@@ -1,6 +1,8 @@
 //! Signs in a query or a path that a site makes up its URLs as it goes: queries that grow, escapes of escapes, dates
 //! that nobody has planned yet.
 
+use std::ops::RangeInclusive;
+
 use url::Url;
 
 /// How deep the escapes of a URL are escaped again: `%25` followed by `25`, or `amp;` followed by `amp;`, each time more.
@@ -49,23 +51,30 @@ fn pairs(url: &Url) -> impl Iterator<Item = &str> {
     query.split('&').filter(|pair| !pair.is_empty())
 }
 
-/// The latest year of a date in the URL: `/2031/05`, `2031-05`, `?year=2031`. A number alone is no date.
-pub(super) fn latest_year(url: &Url) -> Option<u16> {
-    let path = tokens(url.path()).collect::<Vec<_>>();
-    let in_path = path.windows(2).filter_map(|pair| year_of(pair[0], pair[1]));
-    let in_query = pairs(url).filter_map(|pair| {
-        let (name, value) = pair.split_once('=')?;
-        let parts: Vec<&str> = tokens(value).collect();
-        let dated = parts
-            .windows(2)
-            .filter_map(|pair| year_of(pair[0], pair[1]))
-            .max();
-        let named = is_of_dates(name)
-            .then(|| parts.first().and_then(|part| year(part)))
-            .flatten();
-        dated.max(named)
-    });
-    in_path.chain(in_query).max()
+/// Whether a date in the URL is of one of these years: `/2032/05`, `2032-05`, `?date=20320501`, `?year=2032`, `?y=2032&m=5`. A number alone is no
+/// date.
+pub(super) fn has_date(url: &Url, years: &RangeInclusive<u16>) -> bool {
+    let is_dated = |text: &str| {
+        let tokens: Vec<&str> = tokens(text).collect();
+        let mut pairs = tokens.windows(2);
+        pairs.any(|pair| is_year(pair[0], years) && is_number(pair[1], 12))
+    };
+    let has_month = || pairs(url).any(is_month);
+    is_dated(url.path())
+        || pairs(url).any(|pair| {
+            let Some((name, value)) = pair.split_once('=') else {
+                return false;
+            };
+            let first = tokens(value).next().unwrap_or_default();
+            is_dated(value)
+                || match name_of(name) {
+                    Some(Name::Year) => is_year(first, years) || is_date(first, years),
+                    Some(Name::Date) => {
+                        is_date(first, years) || (is_year(first, years) && has_month())
+                    }
+                    None => false,
+                }
+        })
 }
 
 fn tokens(text: &str) -> impl Iterator<Item = &str> {
@@ -73,26 +82,53 @@ fn tokens(text: &str) -> impl Iterator<Item = &str> {
         .filter(|token| !token.is_empty())
 }
 
-/// A year with its month behind it.
-fn year_of(first: &str, second: &str) -> Option<u16> {
-    let month = second.parse::<u8>().ok()?;
-    (second.len() <= 2 && (1..=12).contains(&month))
-        .then(|| year(first))
-        .flatten()
+/// Four digits, one of these years.
+fn is_year(token: &str, years: &RangeInclusive<u16>) -> bool {
+    token.len() == 4
+        && token.bytes().all(|byte| byte.is_ascii_digit())
+        && token.parse().is_ok_and(|year| years.contains(&year))
 }
 
-/// Four digits that may be a year; also the first four of eight that may be a date.
-fn year(token: &str) -> Option<u16> {
-    let is_date = matches!(token.len(), 4 | 6 | 8) && token.bytes().all(|b| b.is_ascii_digit());
-    let year = token.get(..4)?.parse().ok()?;
-    (is_date && (1900..3000).contains(&year)).then_some(year)
+/// A year with its month and perhaps the day in one number.
+fn is_date(token: &str, years: &RangeInclusive<u16>) -> bool {
+    let (Some(year), Some(month)) = (token.get(..4), token.get(4..6)) else {
+        return false;
+    };
+    let day = &token[6..];
+    is_year(year, years)
+        && is_number(month, 12)
+        && (day.is_empty() || (day.len() == 2 && is_number(day, 31)))
 }
 
-/// Names under which calendars have their dates.
-fn is_of_dates(name: &str) -> bool {
-    const NAMES: [&str; 10] = [
-        "year", "yr", "y", "date", "day", "month", "week", "cal", "calendar", "from",
-    ];
+/// A month or a day: a number from 1 on, of two digits at most.
+fn is_number(token: &str, most: u8) -> bool {
+    token.len() <= 2
+        && token
+            .parse::<u8>()
+            .is_ok_and(|number| (1..=most).contains(&number))
+}
+
+fn is_month(pair: &str) -> bool {
+    const NAMES: [&str; 4] = ["m", "mo", "mon", "month"];
+    let is_named = |name: &str| NAMES.iter().any(|month| name.eq_ignore_ascii_case(month));
+    pair.split_once('=')
+        .is_some_and(|(name, value)| is_named(name) && is_number(value, 12))
+}
+
+/// Under which names calendars have their dates.
+enum Name {
+    /// A number under it is a year.
+    Year,
+    /// It may be anything: a date only with its month.
+    Date,
+}
+
+fn name_of(name: &str) -> Option<Name> {
+    const YEARS: [&str; 2] = ["yr", "calendar"];
+    const DATES: [&str; 5] = ["y", "day", "month", "week", "cal"];
     let name = name.to_ascii_lowercase();
-    NAMES.contains(&name.as_str()) || name.ends_with("year") || name.ends_with("date")
+    if YEARS.contains(&name.as_str()) || name.ends_with("year") {
+        return Some(Name::Year);
+    }
+    (DATES.contains(&name.as_str()) || name.ends_with("date")).then_some(Name::Date)
 }

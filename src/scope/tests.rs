@@ -644,7 +644,11 @@ fn dates_far_ahead_are_a_calendars_and_numbers_are_no_dates() {
         "http://h/?year=2032",
         "http://h/?date=20320101",
         "http://h/?d=2032-01",
-        "http://h/?calendar=2999",
+        "http://h/?calendar=2032",
+        "http://h/?y=2032&m=5",
+        "http://h/?from=2032-05-01",
+        "http://h/?month=203205",
+        "http://h/?birthyear=2040",
     ] {
         assert_eq!(
             scope.decide(&url(text), 0),
@@ -661,6 +665,13 @@ fn dates_far_ahead_are_a_calendars_and_numbers_are_no_dates() {
         "http://h/?year=3200",
         "http://h/20990/12",
         "http://h/model-2050-x/",
+        "http://h/thread/2345/2",
+        "http://h/?from=2040",
+        "http://h/?x=3&y=2048",
+        "http://h/?y=2048&m=77",
+        "http://h/?candidate=2040",
+        "http://h/?calendar=2999",
+        "http://h/item/203512/3",
     ] {
         assert_eq!(scope.decide(&url(text), 0), Decision::Accept, "{text}");
     }

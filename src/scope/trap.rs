@@ -42,6 +42,10 @@ impl Default for TrapLimits {
     }
 }
 
+/// Years beyond the limit that are taken for years. A calendar that goes on and on comes through them; further off lie ordinary numbers, as in
+/// `/thread/2345/2`.
+const LAST_YEAR_AHEAD: u16 = 30;
+
 impl TrapLimits {
     /// The first limit that the URL exceeds. Without a year it is nobody's calendar.
     pub(super) fn exceeded_by(
@@ -93,9 +97,8 @@ impl TrapLimits {
     }
 
     fn far_ahead(&self, url: &Url, year: Option<u16>) -> Option<Reason> {
-        let last = year?.saturating_add(self.max_years_ahead);
-        growth::latest_year(url)
-            .is_some_and(|year| year > last)
-            .then_some(Reason::FarDate)
+        let first = year?.saturating_add(self.max_years_ahead).saturating_add(1);
+        let years = first..=first.saturating_add(LAST_YEAR_AHEAD);
+        growth::has_date(url, &years).then_some(Reason::FarDate)
     }
 }
