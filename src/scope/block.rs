@@ -11,6 +11,7 @@
 //! In memory an entry is 128 bits of a hash under a key of this process, as a rule of the scope is: a million of them cost some 36 MB. A URL is
 //! covered if one of a few texts that it yields is an entry, so the time for it does not depend on how many there are.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::ops::ControlFlow;
@@ -87,7 +88,8 @@ impl Blocks {
 
     /// Whether some entries cover a part of a host.
     pub fn has_paths(&self, host: &HostKey) -> bool {
-        self.paths.contains_key(&self.hash(host.authority()))
+        self.paths
+            .contains_key(&self.hash(&without_root(host.authority())))
     }
 
     fn first(
@@ -148,7 +150,7 @@ fn hosts(
 /// The entries with a path that would cover a URL.
 fn paths(url: &PageUrl, found: &mut dyn FnMut(&str) -> ControlFlow<String>) -> ControlFlow<String> {
     let path = url.canonical_path();
-    let mut text = url.host().authority().to_owned();
+    let mut text = without_root(url.host().authority()).into_owned();
     for segment in path.split('/').skip(1) {
         text.push('/');
         found(&text)?;
@@ -158,13 +160,27 @@ fn paths(url: &PageUrl, found: &mut dyn FnMut(&str) -> ControlFlow<String>) -> C
         }
     }
     if url.as_url().query().is_some() {
-        found(without_scheme(&url.canonical(&BASE)))?;
+        found(&without_root(without_scheme(&url.canonical(&BASE))))?;
     }
     ControlFlow::Continue(())
 }
 
 fn without_scheme(url: &str) -> &str {
     url.split_once("://").map_or(url, |(_, rest)| rest)
+}
+
+/// A host with its port and what follows, without the root's dot: both spellings are one host.
+fn without_root(text: &str) -> Cow<'_, str> {
+    let end = text.find('/').unwrap_or(text.len());
+    // No colon of an IPv6 address: behind one of a port there is no bracket.
+    let port = text[..end]
+        .rfind(':')
+        .filter(|at| !text[*at..end].contains(']'));
+    let (host, rest) = text.split_at(port.unwrap_or(end));
+    match host.strip_suffix('.') {
+        Some(host) => Cow::Owned([host, rest].concat()),
+        None => Cow::Borrowed(text),
+    }
 }
 
 /// Reads a line of a list: an entry in its one form, or `None` for a blank line or a comment (`#` at its start or after a
@@ -185,7 +201,7 @@ pub fn entry(line: &str) -> Result<Option<String>, String> {
     let found = match rest.contains('/') || rest.len() < text.len() {
         true => {
             let url = PageUrl::seed(text).map_err(|error| error.to_string())?;
-            without_scheme(&url.canonical(&BASE)).to_owned()
+            without_root(without_scheme(&url.canonical(&BASE))).into_owned()
         }
         false => host_entry(rest)?,
     };
@@ -274,6 +290,7 @@ mod tests {
                     "https://example.org/a/b/",
                     "https://example.org/a/b/c?d",
                     "https://example.org/a/b?x=1",
+                    "https://example.org./a/b",
                 ],
                 &[
                     "https://example.org/a/bc",
@@ -298,8 +315,16 @@ mod tests {
                 &["http://example.org:81/x"],
             ),
             (
+                "http://example.org.:81/a",
+                &["http://example.org:81/a", "http://example.org.:81/a/b"],
+                &["http://example.org./a", "http://example.org:81/"],
+            ),
+            (
                 "example.org/a?y=2&x=1",
-                &["http://example.org/a?x=1&y=2"],
+                &[
+                    "http://example.org/a?x=1&y=2",
+                    "http://example.org./a?x=1&y=2",
+                ],
                 &["http://example.org/a", "http://example.org/a?x=1"],
             ),
             (
