@@ -10,7 +10,8 @@ use super::{
 };
 use crate::frontier::TaskId;
 
-/// Shapes of a host that are kept; those with the fewest pages are forgotten first.
+/// Shapes of a host that are remembered. Forgotten are first those that are neither parked nor kept by an operator and have fewer than 5 pages, then
+/// those with more, last those that are decided on; of equals the one that was not seen for the longest time.
 const SHAPES_PER_HOST: i32 = 500;
 
 /// A page that is to be folded in.
