@@ -50,9 +50,12 @@ pub(super) async fn scope(
         }
     }
     let depth = value_of(&known.task, "depth").and_then(|depth| depth.parse().ok());
-    let place = Place {
-        depth: depth.unwrap_or(0),
-        outside: 1,
+    let place = match value_of(&known.task, "kind") {
+        Some("asset") => Place::TRANSCLUDED,
+        _ => Place {
+            depth: depth.unwrap_or(0),
+            outside: 1,
+        },
     };
     let judgement = scope.judge(url, place);
     let decision = match judgement.decision {
@@ -76,6 +79,12 @@ pub(super) async fn scope(
     match judgement.by {
         By::Seeds => {}
         By::Rule(rule) => facts.push(("decided by".to_owned(), rule.to_string())),
+        By::ExtraHop(0) => {
+            facts.push((
+                "decided by".to_owned(),
+                "the page that has it: it is an asset".to_owned(),
+            ));
+        }
         By::ExtraHop(_) => facts.push((
             "decided by".to_owned(),
             "scope.extra_hops, where a page inside links to it".to_owned(),
