@@ -27,12 +27,15 @@ create table sitemaps (
     constraint sitemaps_ending_known check (ending in ('whole', 'cut', 'full', 'broken'))
 );
 
+-- Few: those that may be read again when a host names them.
+create index sitemaps_foreign on sitemaps (task_id) where foreign_urls > 0;
+
 comment on table  sitemaps is 'One row a sitemap that was read.';
 comment on column sitemaps.claim_version is 'The visit that read it last.';
 comment on column sitemaps.ending is 'whole; cut = the file breaks off, or was not read to its end; full = at the limit of URLs; broken = beyond repair. What was read before counts.';
 comment on column sitemaps.urls is 'Entries that name a page or another sitemap.';
 comment on column sitemaps.in_scope is 'Those, and alternates (hreflang), that belong to the crawl.';
-comment on column sitemaps.foreign_urls is 'Entries on another host whose robots.txt does not name this sitemap (or the index above it): left out, whatever the scope says. No task is made of them, so a link may still lead there.';
+comment on column sitemaps.foreign_urls is 'Entries on another host whose robots.txt was not known to name this sitemap (or the index above it): left out, whatever the scope says. No task is made of them, so a link may still lead there. When such a robots.txt names it for the first time, the sitemap is read again.';
 comment on column sitemaps.invalid is 'Entries without a usable URL.';
 comment on column sitemaps.assets is 'Pictures and films that it names beside pages.';
 

@@ -305,7 +305,7 @@ async fn store(
         tracing::info!(host = %key, asked_s = asked.as_secs(), "robots.txt asks for a crawl delay of more than {}, which is what is kept",
             humantime::format_duration(MAX_CRAWL_DELAY));
     }
-    sitemap::name(cx, key, &robots).await?;
+    sitemap::name(cx, host, key, &robots, &row.sitemaps).await?;
     let Some(delay) = cx.frontier.store_robots(host, &row).await? else {
         tracing::debug!(host = %key, "robots.txt names a delay; the host rests until nobody fetches without it");
         return Ok(RobotsNews::Deferred {

@@ -167,6 +167,10 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
             return not_asked(task, outcome);
         }
     };
+    let mut task = task;
+    if sitemap::is_named(cx, &task, &url, &robots) {
+        task.kind = TaskKind::Sitemap;
+    }
     if let Some(entry) = cx.blocked.covering(&url) {
         return not_asked(
             task,

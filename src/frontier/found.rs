@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::{
-    Frontier, NewLink, Result, TaskId, TaskKind, WorkerId,
+    Frontier, HostId, NewLink, Result, TaskId, TaskKind, WorkerId,
     finish::short,
     tries::{once, run},
 };
@@ -62,8 +62,8 @@ pub struct SitemapRow {
 }
 
 impl Frontier {
-    /// Makes tasks of what was found, each URL once, and keeps what the sitemap says of them. Answers how many were new; `None` where the
-    /// visit's claim is over: nothing was made then, and there is no use in reading on.
+    /// Makes tasks of what was found, each URL once, and keeps what the sitemap says of them. Sitemaps that are tasks as pages become such.
+    /// Answers how many were new; `None` where the visit's claim is over: nothing was made then, and there is no use in reading on.
     pub async fn enqueue_found(
         &self,
         worker: WorkerId,
@@ -102,7 +102,63 @@ impl Frontier {
         if let Some(visit) = visit {
             self.note_entries(visit, found).await?;
         }
-        Ok(Some(row.fresh.unsigned_abs()))
+        let raised = self.raise_sitemaps(found).await?;
+        Ok(Some(row.fresh.unsigned_abs() + raised))
+    }
+
+    /// A statement of its own, for what is rare: what is known to be a sitemap was found as a page before.
+    async fn raise_sitemaps(&self, found: &[Found]) -> Result<u64> {
+        let is_raised = |one: &&Found| one.kind == TaskKind::Sitemap && one.link.excluded.is_none();
+        let (hosts, digests): (Vec<i32>, Vec<Uuid>) = found
+            .iter()
+            .filter(is_raised)
+            .map(|one| (one.link.host.0, Uuid::from(one.link.digest)))
+            .unzip();
+        if hosts.is_empty() {
+            return Ok(0);
+        }
+        let (hosts, digests) = (&hosts, &digests);
+        run!(self, "raise_sitemaps", async |db| {
+            sqlx::query_file!("src/frontier/sql/raise_sitemaps.sql", hosts, digests)
+                .execute(db)
+                .await
+                .map(|done| done.rows_affected())
+        })
+    }
+
+    /// Notes which sitemaps the robots.txt of a host names (`lines`, as it will be [stored](Self::store_robots)), so that they may name pages
+    /// of it as soon as they are read. Those on other hosts that were read before and had to leave such pages out become new. `named`: with
+    /// the line of each. Answers how many are read again.
+    ///
+    /// One that is being read just now has asked for this host before or does so later: what it has left out by now stays out.
+    pub async fn name_sitemaps(
+        &self,
+        host: HostId,
+        lines: &[String],
+        named: &[(&str, &Found)],
+    ) -> Result<u64> {
+        let elsewhere = named.iter().filter(|(_, one)| one.link.host != host);
+        let (mut hosts, mut digests, mut urls) = (Vec::new(), Vec::new(), Vec::new());
+        for (line, one) in elsewhere {
+            hosts.push(one.link.host.0);
+            digests.push(Uuid::from(one.link.digest));
+            urls.push(*line);
+        }
+        let (hosts, digests, urls) = (&hosts, &digests, &urls);
+        run!(self, "name_sitemaps", async |db| {
+            sqlx::query_file!(
+                "src/frontier/sql/name_sitemaps.sql",
+                host.0,
+                lines,
+                hosts,
+                digests,
+                urls as &[&str],
+                i32::from(MOST_NESTED) + 1
+            )
+            .execute(db)
+            .await
+            .map(|done| done.rows_affected())
+        })
     }
 
     /// A statement of its own: what another made a task of meanwhile is seen by the next snapshot only.

@@ -93,52 +93,59 @@ const CUSTOMARY: &str = "/sitemap.xml";
 /// Sitemaps of one robots.txt.
 const MOST_NAMED: usize = 100;
 
-/// Makes tasks of the sitemaps that a robots.txt names, if they are read in this crawl. Before it is stored: whoever is cut off between
-/// fetches it again.
-pub(super) async fn name(
-    cx: &Context,
-    host: &HostKey,
-    robots: &Robots,
-) -> Result<(), FrontierError> {
-    let settings = &cx.settings.sitemaps;
+/// The root of a host whose sitemaps are read in this crawl.
+fn wanted_root(cx: &Context, host: &HostKey) -> Option<Url> {
     let kind = cx.rules.kind();
-    let wanted = match settings.used {
+    let wanted = match cx.settings.sitemaps.used {
         SitemapUse::Skip => false,
         SitemapUse::Auto => matches!(kind, ScopeKind::Host | ScopeKind::Site),
         SitemapUse::Include | SitemapUse::Only => true,
     };
-    let Ok(root) = host.robots_url().join("/") else {
-        return Ok(());
-    };
+    let root = host.robots_url().join("/").ok()?;
     // A host that only holds a sitemap of another is no host of the crawl. Of a folder's host nothing but the folder is in scope.
     let is_ours = kind == ScopeKind::Prefix
         || PageUrl::from_url(root.clone()).is_ok_and(|root| cx.rules.contains(&root));
-    if !wanted || !is_ours {
+    (wanted && is_ours).then_some(root)
+}
+
+/// The sitemaps that a robots.txt names, as far as they are looked at, with the lines.
+fn named_by(robots: &Robots) -> impl Iterator<Item = (&str, PageUrl)> {
+    let lines = robots.sitemaps().iter().take(MOST_NAMED);
+    lines
+        .filter_map(|line| Some((line.as_str(), PageUrl::parse(line).ok()?)))
+        .filter(|(_, url)| url.as_str().len() <= super::read::LONGEST_ROW)
+}
+
+/// Makes tasks of the sitemaps that a robots.txt names, if they are read in this crawl. Before it is stored: whoever is cut off between
+/// fetches it again. But `lines`, what it will say of sitemaps when it is stored, is written first: another process may read one at once.
+pub(super) async fn name(
+    cx: &Context,
+    id: HostId,
+    host: &HostKey,
+    robots: &Robots,
+    lines: &[String],
+) -> Result<(), FrontierError> {
+    let settings = &cx.settings.sitemaps;
+    let Some(root) = wanted_root(cx, host) else {
         return Ok(());
-    }
-    let mut named: Vec<PageUrl> = robots
-        .sitemaps()
-        .iter()
-        .take(MOST_NAMED)
-        .filter_map(|url| PageUrl::parse(url).ok())
-        .filter(|url| url.as_str().len() <= super::read::LONGEST_ROW)
+    };
+    let mut named: Vec<(String, PageUrl)> = named_by(robots)
+        .map(|(line, url)| (crate::pages::clean(line, 4_000), url))
         .collect();
     let guesses = settings.guess || settings.used == SitemapUse::Only;
     if named.is_empty() && guesses {
-        named.extend(
-            root.join(CUSTOMARY)
-                .ok()
-                .and_then(|url| PageUrl::from_url(url).ok()),
-        );
+        let guess = root.join(CUSTOMARY).ok();
+        let guess = guess.and_then(|url| PageUrl::from_url(url).ok());
+        named.extend(guess.map(|url| (String::new(), url)));
     }
     if named.is_empty() {
         return Ok(());
     }
-    let keys: Vec<HostKey> = named.iter().map(|url| url.host().clone()).collect();
+    let keys: Vec<HostKey> = named.iter().map(|(_, url)| url.host().clone()).collect();
     let hosts = cx.frontier.hosts(&keys).await?;
-    let found: Vec<Found> = named
+    let (lines_found, found): (Vec<&str>, Vec<Found>) = named
         .iter()
-        .filter_map(|url| {
+        .filter_map(|(line, url)| {
             let link = Candidate {
                 url: url.clone(),
                 depth: 0,
@@ -148,12 +155,21 @@ pub(super) async fn name(
                 label: None,
                 excluded: None,
             };
-            Some(Found {
+            let found = Found {
                 link: link_of(cx, *hosts.get(url.host())?, link),
                 said: None,
-            })
+            };
+            Some((line.as_str(), found))
         })
-        .collect();
+        .unzip();
+    if !lines.is_empty() {
+        let named: Vec<(&str, &Found)> = lines_found.into_iter().zip(&found).collect();
+        let again = cx.frontier.name_sitemaps(id, lines, &named).await?;
+        if again > 0 {
+            tracing::debug!(%host, sitemaps = again, "sitemaps to read again");
+            cx.stir();
+        }
+    }
     let fresh = cx
         .frontier
         .enqueue_found(cx.licence.worker(), None, &found)
@@ -163,6 +179,15 @@ pub(super) async fn name(
         cx.stir();
     }
     Ok(())
+}
+
+/// Whether a task that was found as a page is a sitemap that the robots.txt of its host names: a seed is claimed before that is known.
+pub(super) fn is_named(cx: &Context, task: &ClaimedTask, url: &PageUrl, robots: &Robots) -> bool {
+    task.kind == TaskKind::Page
+        && task.depth == 0
+        && !robots.sitemaps().is_empty()
+        && wanted_root(cx, url.host()).is_some()
+        && named_by(robots).any(|(_, named)| named.as_str() == url.as_str())
 }
 
 /// A candidate whose host has a row.

@@ -423,6 +423,97 @@ async fn a_sitemap_names_pages_of_other_hosts_only_where_their_robots_txt_names_
     );
 }
 
+/// What a host's robots.txt says of a sitemap of another counts also where it is known later than the sitemap, or its index.
+#[tokio::test]
+async fn a_sitemap_is_read_again_when_a_host_names_it_that_it_named() {
+    let elsewhere = Arc::new(std::sync::OnceLock::new());
+    let host = || {
+        let elsewhere: Arc<std::sync::OnceLock<String>> = Arc::clone(&elsewhere);
+        Site::builder()
+            .answer("/robots.txt", move |_| {
+                format!("Sitemap: {}\n", elsewhere.get().unwrap()).into_response()
+            })
+            .page("/", "")
+            .page("/vouched", "")
+    };
+    let (first, second) = (host().start().await, host().start().await);
+    let locs: String = [&first, &second]
+        .map(|site| format!("<url><loc>{}</loc></url>", site.url("/vouched")))
+        .concat();
+    let store = Site::builder()
+        .xml("/index.xml", &index(&["/map.xml", "/other.xml"]))
+        .typed(
+            "/map.xml",
+            "application/xml",
+            format!("<urlset>{locs}</urlset>"),
+        )
+        .xml("/other.xml", &urlset(&["/x"]))
+        .start()
+        .await;
+    elsewhere.set(store.url("/index.xml")).unwrap();
+    let db = TestDb::new().await;
+    Setup::quick().crawl(&db, &[first.url("/")]).await;
+    assert_eq!((first.count("/vouched"), store.count("/map.xml")), (1, 1));
+    Setup::quick().crawl(&db, &[second.url("/")]).await;
+    assert_eq!((second.count("/vouched"), store.count("/map.xml")), (1, 2));
+    assert_eq!(
+        (store.count("/index.xml"), store.count("/other.xml")),
+        (1, 1)
+    );
+    let foreign = "select max(foreign_urls) from sitemaps";
+    assert_eq!(column(&db.pool, foreign).await, ["0"]);
+    // It is no news the next time.
+    let crawl = Setup::quick().join(&db).await;
+    sqlx::query("update hosts set robots_until = now()")
+        .execute(&db.pool)
+        .await
+        .unwrap();
+    crawl
+        .add_seeds(&urls(&[second.url("/more")]))
+        .await
+        .unwrap();
+    crawl.run(Stop::default()).await.unwrap();
+    crawl.leave().await;
+    assert_eq!(
+        (second.count("/robots.txt"), store.count("/map.xml")),
+        (2, 2)
+    );
+    assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
+}
+
+/// A text is read as one only where it was named as such.
+#[tokio::test]
+async fn a_page_becomes_a_sitemap_when_it_is_named_as_one() {
+    let web = |robots: &str| {
+        Site::builder()
+            .own("/robots.txt", "text/plain", robots)
+            .own("/list.txt", "text/plain", "HOST/a\n")
+            .xml("/index.xml", &index(&["/list.txt"]))
+            .page("/a", "")
+    };
+    // A seed is claimed before robots.txt is known.
+    let site = web("Sitemap: HOST/list.txt\n").start().await;
+    let db = TestDb::new().await;
+    Setup::quick().crawl(&db, &[site.url("/list.txt")]).await;
+    assert_eq!((site.count("/list.txt"), site.count("/a")), (1, 1));
+    // It was read as a page.
+    let site = web("").start().await;
+    let db = TestDb::new().await;
+    Setup::quick().crawl(&db, &[site.url("/list.txt")]).await;
+    assert_eq!((site.count("/list.txt"), site.count("/a")), (1, 0));
+    Setup::quick().crawl(&db, &[site.url("/index.xml")]).await;
+    assert_eq!((site.count("/list.txt"), site.count("/a")), (2, 1));
+    assert_eq!(
+        column(
+            &db.pool,
+            "select kind from tasks where url like '%/list.txt'"
+        )
+        .await,
+        ["sitemap"]
+    );
+    assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
+}
+
 #[tokio::test]
 async fn a_seed_that_is_a_sitemap_is_read_as_one_whatever_it_is_called() {
     let site = Site::builder()

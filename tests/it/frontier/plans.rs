@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _
 use super::Ground;
 
 /// The statements of the crawl's course. Left out are those of its begin and end, which may look at all of a small table.
-const STATEMENTS: [(&str, &str); 47] = [
+const STATEMENTS: [(&str, &str); 49] = [
     (
         "blocks_after",
         include_str!("../../../src/frontier/sql/blocks_after.sql"),
@@ -30,6 +30,14 @@ const STATEMENTS: [(&str, &str); 47] = [
     (
         "note_entries",
         include_str!("../../../src/frontier/sql/note_entries.sql"),
+    ),
+    (
+        "name_sitemaps",
+        include_str!("../../../src/frontier/sql/name_sitemaps.sql"),
+    ),
+    (
+        "raise_sitemaps",
+        include_str!("../../../src/frontier/sql/raise_sitemaps.sql"),
     ),
     (
         "sitemap_read",
