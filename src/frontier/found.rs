@@ -4,7 +4,7 @@
 //! are made while it is read. That is sound, since to make a task is to insert a row that may be there already: a visit that is killed half
 //! way is repeated and ends with the same rows, and one that has lost its claim makes none.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -14,7 +14,7 @@ use super::{
     finish::short,
     tries::{once, run},
 };
-use crate::extract::sitemap::MOST_NESTED;
+use crate::{canon::UrlDigest, extract::sitemap::MOST_NESTED};
 
 /// A URL that a sitemap or a robots.txt names.
 #[derive(Clone, Debug)]
@@ -158,6 +158,43 @@ impl Frontier {
             .execute(db)
             .await
             .map(|done| done.rows_affected())
+        })
+    }
+
+    /// Which of these URLs are tasks.
+    pub async fn known_tasks(&self, urls: &[(HostId, UrlDigest)]) -> Result<HashSet<Uuid>> {
+        let (hosts, digests): (Vec<i32>, Vec<Uuid>) = urls
+            .iter()
+            .map(|(host, digest)| (host.0, Uuid::from(*digest)))
+            .unzip();
+        let (hosts, digests) = (&hosts, &digests);
+        let known = run!(self, "known_tasks", async |db| {
+            sqlx::query_file_scalar!("src/frontier/sql/known_tasks.sql", hosts, digests)
+                .fetch_all(db)
+                .await
+        })?;
+        Ok(known.into_iter().collect())
+    }
+
+    /// Moves those of these that are tasks already ahead to the place that they would have been made with.
+    pub async fn prefer_tasks(&self, found: &[Found]) -> Result {
+        let (mut hosts, mut digests, mut priorities) = (Vec::new(), Vec::new(), Vec::new());
+        for Found { link, .. } in found {
+            hosts.push(link.host.0);
+            digests.push(Uuid::from(link.digest));
+            priorities.push(link.priority);
+        }
+        let (hosts, digests, priorities) = (&hosts, &digests, &priorities);
+        run!(self, "prefer_tasks", async |db| {
+            sqlx::query_file!(
+                "src/frontier/sql/prefer_tasks.sql",
+                hosts,
+                digests,
+                priorities
+            )
+            .execute(db)
+            .await
+            .map(|_| ())
         })
     }
 

@@ -170,6 +170,7 @@ pub(super) async fn name(
             cx.stir();
         }
     }
+    readmit(cx, &found).await?;
     let fresh = cx
         .frontier
         .enqueue_found(cx.licence.worker(), None, &found)
@@ -188,6 +189,16 @@ pub(super) fn is_named(cx: &Context, task: &ClaimedTask, url: &PageUrl, robots: 
         && !robots.sitemaps().is_empty()
         && wanted_root(cx, url.host()).is_some()
         && named_by(robots).any(|(_, named)| named.as_str() == url.as_str())
+}
+
+/// What was left out where it was found before belongs to the crawl where a sitemap names it.
+async fn readmit(cx: &Context, found: &[Found]) -> Result<(), FrontierError> {
+    if !cx.settings.keep_excluded {
+        return Ok(());
+    }
+    let links = found.iter().map(|one| &one.link);
+    let taken: Vec<&NewLink> = links.filter(|link| link.excluded.is_none()).collect();
+    cx.frontier.readmit(&taken).await
 }
 
 /// A candidate whose host has a row.

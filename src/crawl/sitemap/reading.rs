@@ -2,7 +2,7 @@
 //!
 //! In memory are a few pieces of the body, one batch of entries and what the parser has not finished: not the file.
 
-use std::time::SystemTime;
+use std::{collections::HashSet, time::SystemTime};
 
 use chrono::{DateTime, Utc};
 use sha2::{Digest as _, Sha256};
@@ -13,6 +13,7 @@ use super::{
     super::{context::Context, judging::Links, read, visit::Candidate},
     link_of,
     naming::Naming,
+    readmit,
 };
 use crate::{
     canon::PageUrl,
@@ -21,7 +22,7 @@ use crate::{
     },
     fetch::Piece,
     frontier::{ClaimedTask, Found, FrontierError, HostId, Said, SitemapVisit, TaskKind, WorkerId},
-    schedule::priority,
+    schedule::{Order, priority},
     scope::{Place, Reason},
 };
 
@@ -247,6 +248,36 @@ impl<'a> Reader<'a> {
         true
     }
 
+    /// Leaves out what would be more URLs of a host than may become tasks, where that is bounded. What is a task already takes no room, and
+    /// what is said of it is kept.
+    async fn within_budget(&self, found: &mut Vec<Found>) -> Result<(), FrontierError> {
+        if self.cx.settings.budget.urls_per_host.is_none() {
+            return Ok(());
+        }
+        let links = found.iter().map(|one| (one.link.host, one.link.digest));
+        let urls: Vec<_> = links.collect();
+        let hosts: HashSet<HostId> = urls.iter().map(|(host, _)| *host).collect();
+        let hosts: Vec<HostId> = hosts.into_iter().collect();
+        let mut room = self.cx.host_rooms(hosts).await?;
+        let mut known = self.cx.frontier.known_tasks(&urls).await?;
+        found.retain(|one| {
+            let digest = one.link.digest.into();
+            if known.contains(&digest) {
+                return true;
+            }
+            let room = room.entry(one.link.host).or_default();
+            let Some(left) = room.checked_sub(1) else {
+                self.cx.rejections.count(Reason::HostUrls);
+                return false;
+            };
+            *room = left;
+            // The batch may name it twice.
+            known.insert(digest);
+            true
+        });
+        Ok(())
+    }
+
     async fn make(
         &mut self,
         links: Vec<Candidate>,
@@ -259,29 +290,22 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         let hosts = cx.frontier.hosts(&keys).await?;
-        // Those of a batch that are tasks already take some of it, too.
-        let mut room = cx.host_rooms(hosts.values().copied().collect()).await?;
-        let found: Vec<Found> = links
+        let mut found: Vec<Found> = links
             .into_iter()
             .zip(entries)
             .filter_map(|(link, entry)| {
                 let host = *hosts.get(link.url.host())?;
-                if let Some(room) = room.get_mut(&host) {
-                    let Some(left) = room.checked_sub(1) else {
-                        cx.rejections.count(Reason::HostUrls);
-                        return None;
-                    };
-                    *room = left;
-                }
-                Some(found(cx, link, host, &entry))
+                Some(found_of(cx, link, host, &entry))
             })
             .collect();
+        self.within_budget(&mut found).await?;
         let taken = found.iter().filter(|one| one.link.excluded.is_none());
         self.in_scope += u32::try_from(taken.count()).unwrap_or(u32::MAX);
         let visit = SitemapVisit {
             task: self.task.id,
             claim_version: self.task.claim_version,
         };
+        readmit(cx, &found).await?;
         match cx
             .frontier
             .enqueue_found(self.worker, Some(visit), &found)
@@ -292,11 +316,15 @@ impl<'a> Reader<'a> {
             // Others may begin while we read on.
             Some(_) => cx.stir(),
         }
+        // Pages whose links were read before the sitemap.
+        if cx.settings.order == Order::Sitemap && !self.lost {
+            cx.frontier.prefer_tasks(&found).await?;
+        }
         Ok(())
     }
 }
 
-fn found(cx: &Context, link: Candidate, host: HostId, entry: &Entry) -> Found {
+fn found_of(cx: &Context, link: Candidate, host: HostId, entry: &Entry) -> Found {
     Found {
         said: (entry.kind == EntryKind::Page).then(|| Said {
             lastmod: entry.lastmod,

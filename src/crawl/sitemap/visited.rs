@@ -9,6 +9,7 @@ use super::{
     },
     link_of,
     reading::Reading,
+    readmit,
 };
 use crate::{
     canon::PageUrl,
@@ -138,6 +139,7 @@ async fn enqueue(
         task: task.id,
         claim_version: task.claim_version,
     };
+    readmit(cx, &found).await?;
     cx.frontier
         .enqueue_found(worker, Some(visit), &found)
         .await?;

@@ -175,6 +175,21 @@ async fn what_a_sitemap_calls_important_and_new_comes_first() {
 }
 
 #[tokio::test]
+async fn what_was_linked_before_a_sitemap_names_it_comes_when_the_sitemap_says() {
+    let map = "<urlset><url><loc>/old</loc><lastmod>2001-01-01</lastmod></url><url><loc>/best</loc><priority>1.0</priority></url></urlset>";
+    let site = Site::builder()
+        .page("/", "<a href=/linked>x</a><a href=/best>x</a>")
+        .typed("/map.xml", "text/xml", map)
+        .page("/linked", "")
+        .page("/old", "")
+        .page("/best", "")
+        .start()
+        .await;
+    let found = visited(&one_by_one(Order::Sitemap), &site, &["/", "/map.xml"]).await;
+    assert_eq!(found, ["/", "/best", "/old", "/linked"]);
+}
+
+#[tokio::test]
 async fn each_link_to_a_page_moves_it_ahead_in_the_order_by_links() {
     let to = |names: &[&str]| -> String {
         names

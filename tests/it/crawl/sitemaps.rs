@@ -515,6 +515,49 @@ async fn a_page_becomes_a_sitemap_when_it_is_named_as_one() {
 }
 
 #[tokio::test]
+async fn what_is_a_task_already_takes_nothing_of_the_urls_of_its_host() {
+    let site = Site::builder()
+        .page("/", "<a href=/a>x</a><a href=/b>x</a>")
+        .xml("/map.xml", &urlset(&["/a", "/b", "/c", "/c", "/d", "/a"]))
+        .page("/a", "")
+        .page("/b", "")
+        .page("/c", "")
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    let mut setup = Setup::quick();
+    setup.crawl.budget.urls_per_host = Some(5);
+    setup.crawl(&db, &[site.url("/")]).await;
+    setup.crawl(&db, &[site.url("/map.xml")]).await;
+    assert_eq!((site.count("/c"), site.count("/d")), (1, 0));
+    let named = "select right(url, 1) from sitemap_entries join tasks on id = task_id order by 1";
+    assert_eq!(column(&db.pool, named).await, ["a", "b", "c"]);
+}
+
+#[tokio::test]
+async fn what_lay_too_deep_belongs_to_the_crawl_where_a_sitemap_names_it() {
+    let site = Site::builder()
+        .page("/", "<a href=/a>x</a>")
+        .page("/a", "<a href=/b>x</a>")
+        .page("/b", "")
+        .xml("/map.xml", &urlset(&["/b"]))
+        .start()
+        .await;
+    let db = TestDb::new().await;
+    let mut setup = Setup::quick();
+    setup.crawl.keep_excluded = true;
+    setup.traps.max_depth = 1;
+    setup.crawl(&db, &[site.url("/")]).await;
+    assert_eq!(
+        column(&db.pool, "select reason from tasks where url like '%/b'").await,
+        ["depth"]
+    );
+    setup.crawl(&db, &[site.url("/map.xml")]).await;
+    assert_eq!(site.count("/b"), 1);
+    assert_eq!(broken_invariants(&db.pool).await, Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn a_seed_that_is_a_sitemap_is_read_as_one_whatever_it_is_called() {
     let site = Site::builder()
         .xml("/feed", &index(&["/more.xml.gz"]))

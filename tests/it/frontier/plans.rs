@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _
 use super::Ground;
 
 /// The statements of the crawl's course. Left out are those of its begin and end, which may look at all of a small table.
-const STATEMENTS: [(&str, &str); 49] = [
+const STATEMENTS: [(&str, &str); 51] = [
     (
         "blocks_after",
         include_str!("../../../src/frontier/sql/blocks_after.sql"),
@@ -38,6 +38,14 @@ const STATEMENTS: [(&str, &str); 49] = [
     (
         "raise_sitemaps",
         include_str!("../../../src/frontier/sql/raise_sitemaps.sql"),
+    ),
+    (
+        "known_tasks",
+        include_str!("../../../src/frontier/sql/known_tasks.sql"),
+    ),
+    (
+        "prefer_tasks",
+        include_str!("../../../src/frontier/sql/prefer_tasks.sql"),
     ),
     (
         "sitemap_read",
