@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use axum::http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
+use axum::{
+    http::{HeaderMap, HeaderValue, header::CONTENT_TYPE},
+    response::{Html, IntoResponse as _},
+};
 use pgcrawl::{frontier::Seed, schedule::Order};
 
 use crate::support::{
-    crawl::{Setup, broken_invariants, column, urls},
+    crawl::{Setup, broken_invariants, column, number, urls},
     db::TestDb,
     site::{Site, SiteBuilder},
 };
@@ -60,7 +63,7 @@ async fn a_crawl_goes_breadth_first_unless_it_is_told_otherwise() {
     assert_eq!(depths, [0, 1, 1, 2, 2, 3, 3], "{found:?}");
 }
 
-/// What is found late, by a retry, at depth 1 comes before what was found early at depth 3.
+/// What is found late, by a retry, at depth 1 comes before what was found early at depth 20.
 #[tokio::test]
 async fn a_near_page_that_is_found_late_comes_before_far_ones() {
     let html = [(CONTENT_TYPE, HeaderValue::from_static("text/html"))];
@@ -69,11 +72,24 @@ async fn a_near_page_that_is_found_late_comes_before_far_ones() {
         (503, Default::default(), String::new()),
         (200, html, "<a href=/near>x</a>".to_owned()),
     ];
-    let mut site = Site::builder()
+    let site = Site::builder()
         .sequence("/late", late)
         .page("/near", "")
         .page("/", "<a href=/d1>x</a>");
-    for n in 1..40 {
+    let db = TestDb::new().await;
+    let pool = db.pool.clone();
+    // The chain goes on when the retry is due.
+    let mut site = site.route("/d20", move |_| {
+        let pool = pool.clone();
+        async move {
+            let waits = "select count(*) from tasks where url like '%/late' and status = 'failed'";
+            while number(&pool, waits).await > 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            Html("<a href=/d21>x</a>").into_response()
+        }
+    });
+    for n in (1..40).filter(|n| *n != 20) {
         site = site.page(&format!("/d{n}"), format!("<a href=/d{}>x</a>", n + 1));
     }
     let site = site.page("/d40", "").start().await;
@@ -81,7 +97,6 @@ async fn a_near_page_that_is_found_late_comes_before_far_ones() {
     setup.frontier.delay = Duration::from_millis(30);
     setup.traps.max_depth = 60;
     setup.crawl.recycle_every = Duration::from_millis(50);
-    let db = TestDb::new().await;
     setup.crawl(&db, &[site.url("/late"), site.url("/")]).await;
     let targets = site.targets();
     let at = |target: &str| targets.iter().position(|one| one == target).unwrap();
