@@ -154,7 +154,7 @@ impl Committer {
                 for link in finish.links.iter().filter(|link| link.excluded.is_none()) {
                     self.seen.insert(link.digest, None);
                     if readmits {
-                        taken.push((finish.task, link));
+                        taken.push((Some(finish.task), link));
                     }
                 }
             }

@@ -108,7 +108,8 @@ impl Frontier {
 
     /// A statement of its own, for what is rare: what is known to be a sitemap was found as a page before.
     async fn raise_sitemaps(&self, found: &[Found]) -> Result<u64> {
-        let is_raised = |one: &&Found| one.kind == TaskKind::Sitemap && one.link.excluded.is_none();
+        let is_raised =
+            |one: &&Found| one.link.kind == TaskKind::Sitemap && one.link.excluded.is_none();
         let (hosts, digests): (Vec<i32>, Vec<Uuid>) = found
             .iter()
             .filter(is_raised)

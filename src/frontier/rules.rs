@@ -99,8 +99,8 @@ impl Frontier {
     }
 
     /// Makes those of these links new that are tasks already, and were left out where they were found before. With each the task on whose page it
-    /// was found.
-    pub async fn readmit(&self, links: &[(TaskId, &NewLink)]) -> Result {
+    /// was found; `None` where no page names it.
+    pub async fn readmit(&self, links: &[(Option<TaskId>, &NewLink)]) -> Result {
         if links.is_empty() {
             return Ok(());
         }
@@ -110,7 +110,11 @@ impl Frontier {
         let digests: &Vec<uuid::Uuid> = &all().map(|link| link.digest.into()).collect();
         let depths: &Vec<i16> = &all().map(|link| small(link.depth)).collect();
         let hops: &Vec<i16> = &all().map(|link| small(link.hops)).collect();
-        let via: &Vec<i64> = &links.iter().map(|(task, _)| task.0).collect();
+        let via: &Vec<Option<i64>> = &links
+            .iter()
+            .map(|(task, _)| task.map(|task| task.0))
+            .collect();
+        let kinds: &Vec<&str> = &all().map(|link| link.kind.as_str()).collect();
         let priorities: &Vec<i16> = &all().map(|link| link.priority).collect();
         let labels: &Vec<Option<String>> = &all()
             .map(|link| link.label.as_deref().map(str::to_owned))
@@ -122,9 +126,10 @@ impl Frontier {
                 digests,
                 depths,
                 hops,
-                via,
+                via as &[Option<i64>],
                 priorities,
-                labels as &[Option<String>]
+                labels as &[Option<String>],
+                kinds as &[&str]
             )
             .fetch_all(db)
             .await

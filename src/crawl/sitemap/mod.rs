@@ -20,7 +20,7 @@ use crate::{
     canon::{HostKey, PageUrl},
     extract::sitemap::{Guess, MOST_BYTES, MOST_URLS, guess},
     fetch::{Piece, Sink},
-    frontier::{ClaimedTask, Found, FrontierError, HostId, NewLink, TaskKind},
+    frontier::{ClaimedTask, Found, FrontierError, HostId, NewLink, TaskId, TaskKind},
     robots::Robots,
     scope::ScopeKind,
 };
@@ -170,7 +170,7 @@ pub(super) async fn name(
             cx.stir();
         }
     }
-    readmit(cx, &found).await?;
+    readmit(cx, None, &found).await?;
     let fresh = cx
         .frontier
         .enqueue_found(cx.licence.worker(), None, &found)
@@ -192,12 +192,13 @@ pub(super) fn is_named(cx: &Context, task: &ClaimedTask, url: &PageUrl, robots: 
 }
 
 /// What was left out where it was found before belongs to the crawl where a sitemap names it.
-async fn readmit(cx: &Context, found: &[Found]) -> Result<(), FrontierError> {
+async fn readmit(cx: &Context, via: Option<TaskId>, found: &[Found]) -> Result<(), FrontierError> {
     if !cx.settings.keep_excluded {
         return Ok(());
     }
-    let links = found.iter().map(|one| &one.link);
-    let taken: Vec<&NewLink> = links.filter(|link| link.excluded.is_none()).collect();
+    let links = found.iter().map(|one| (via, &one.link));
+    let taken: Vec<(Option<TaskId>, &NewLink)> =
+        links.filter(|(_, link)| link.excluded.is_none()).collect();
     cx.frontier.readmit(&taken).await
 }
 

@@ -305,7 +305,7 @@ impl<'a> Reader<'a> {
             task: self.task.id,
             claim_version: self.task.claim_version,
         };
-        readmit(cx, &found).await?;
+        readmit(cx, Some(self.task.id), &found).await?;
         match cx
             .frontier
             .enqueue_found(self.worker, Some(visit), &found)

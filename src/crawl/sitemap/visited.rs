@@ -139,7 +139,7 @@ async fn enqueue(
         task: task.id,
         claim_version: task.claim_version,
     };
-    readmit(cx, &found).await?;
+    readmit(cx, Some(task.id), &found).await?;
     cx.frontier
         .enqueue_found(worker, Some(visit), &found)
         .await?;

@@ -1,14 +1,14 @@
 -- URLs that were left out where they were found first, and belong to the crawl where they are found now: nearer to a seed, or from inside.
--- They become what they are as found there. $1 hosts, $2 digests, $3 depths, $4 hops, $5 tasks on whose pages they were found, $6 priorities,
--- $7 labels, one element a link.
+-- They become what they are as found there. $1 hosts, $2 digests, $3 depths, $4 hops, $5 tasks on whose pages they were found (null: no page
+-- names them), $6 priorities, $7 labels, $8 kinds, one element a link.
 with found as materialized (
     select distinct on (host_id, url_digest) *
-    from unnest($1::int[], $2::uuid[], $3::smallint[], $4::smallint[], $5::bigint[], $6::smallint[], $7::text[])
-         as l (host_id, url_digest, depth, hops, via, priority, label)
+    from unnest($1::int[], $2::uuid[], $3::smallint[], $4::smallint[], $5::bigint[], $6::smallint[], $7::text[], $8::text[])
+         as l (host_id, url_digest, depth, hops, via, priority, label, kind)
     order by host_id, url_digest, depth, hops
 ),
 known as materialized (
-    select k.id, f.depth, f.hops, f.via, f.priority, f.label
+    select k.id, f.depth, f.hops, f.via, f.priority, f.label, f.kind
     from found f
     cross join lateral (
         select t.id
@@ -20,10 +20,10 @@ known as materialized (
           and t.via is not null
         limit 1
     ) k
-    where k.id <> f.via
+    where k.id is distinct from f.via
 ),
 mine as materialized (
-    select t.id, k.depth, k.hops, k.via, k.priority, k.label
+    select t.id, k.depth, k.hops, coalesce(k.via, t.via) as via, k.priority, k.label, k.kind
     from tasks t
     join known k on k.id = t.id
     where t.id = any (array(select id from known))
@@ -38,6 +38,7 @@ set status    = 'new',
     via       = m.via,
     priority  = m.priority,
     label     = m.label,
+    kind      = m.kind::task_kind,
     attempts  = 0,
     expiries  = 0,
     deferrals = 0,
