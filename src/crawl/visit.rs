@@ -235,6 +235,7 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
             };
         }
     };
+    let was_named = cx.rules.names(url.host().host());
     let began = Boottime::now();
     let (sink, pieces) = sitemap::sink(cx, &task).unzip();
     let (room, _until_it_is_read) = cx.bodies.room();
@@ -292,6 +293,10 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
         }
         // As before the request: nothing was made of it. A hop may have been answered, so the host's delay is kept.
         Err(FetchError::NoProxy { wait }) => return Ended::Busy(wait.max(delay)),
+        // The seed may have come from another process just now, which names this host.
+        Err(FetchError::PrivateAddress { .. }) if !was_named && is_named(cx, &url).await => {
+            return Ended::Busy(delay);
+        }
         Err(error) => {
             let (visit, news) = unanswered(cx, task, &error, way, began);
             Ended::Visited(Box::new(visit), news, Some(fetched(began, ended_at)))
@@ -303,6 +308,14 @@ async fn visit(cx: &Arc<Context>, job: Job) -> Ended {
             .fetched(&key, !matches!(news, HostNews::Failed { .. }), fetched.took);
     }
     ended
+}
+
+/// Whether a seed names the host, by all that is known by now.
+async fn is_named(cx: &Context, url: &PageUrl) -> bool {
+    if let Err(error) = cx.rules.refresh(&cx.frontier).await {
+        tracing::warn!(%error, "the rules of the scope could not be read");
+    }
+    cx.rules.names(url.host().host())
 }
 
 /// Why a task is not visited any more: since it was found, or while the page was that led to it, its shape was parked or the operator gave another

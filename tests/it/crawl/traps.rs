@@ -192,7 +192,8 @@ async fn a_budget_of_pages_is_kept_over_processes_and_a_greater_one_goes_on() {
     one.leave().await;
     two.leave().await;
     let asked = site.targets().len();
-    assert!((50..=52).contains(&asked), "{asked} requests");
+    // Claims of the same moment may take two more each.
+    assert!((50..=54).contains(&asked), "{asked} requests");
     let made = "select sum(done + failed + retried) from worker_counts";
     assert_eq!(number(&db.pool, made).await, asked as i64);
     // Used up, it lets nobody fetch anything.
