@@ -2,7 +2,8 @@
 //!
 //! The parser's attributes and texts are raw: character references are decoded here. It reads `<noscript>` as a browser
 //! with scripts does, as plain text; what stands in it is for readers like us, so it gets a pass of its own, and so does
-//! a page within the page (`srcdoc`).
+//! a page within the page (`srcdoc`). A known fault of it: after a tag that ends with `attribute=>` it reads on as if in no raw text, so what a
+//! script with such a tag holds may be taken for markup.
 
 mod assets;
 mod forms;
