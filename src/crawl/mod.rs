@@ -5,6 +5,7 @@
 //! | `dispatch` | the loop: claims ahead, starts what may be started, lets go of what is used up; owns the `stock` |
 //! | `supply` | a claim with all that its tasks need: host keys, robots.txt |
 //! | `visit`, `read` | one task's journey: robots, permit, fetch, extract, judge |
+//! | `visited` | what a visit comes to, for its task and its host |
 //! | `robots` | robots.txt of a held host |
 //! | `graph` | which links of a page the link graph keeps |
 //! | `sitemap` | sitemaps, which are read while they come |
@@ -51,6 +52,7 @@ mod supply;
 mod tally;
 mod upkeep;
 mod visit;
+mod visited;
 mod waking;
 
 pub use budget::Budget;
