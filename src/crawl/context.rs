@@ -428,6 +428,12 @@ impl ScopeRules {
         scope.is_inside(url, depth)
     }
 
+    /// Whether what is so many links from a seed is beyond the limit.
+    pub(super) fn is_too_deep(&self, depth: u16) -> bool {
+        let scope = self.scope.read().unwrap_or_else(PoisonError::into_inner);
+        depth > scope.limits().max_depth
+    }
+
     /// Links in a row that may lead outside.
     pub(super) fn extra_hops(&self) -> u16 {
         let scope = self.scope.read().unwrap_or_else(PoisonError::into_inner);

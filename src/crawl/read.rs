@@ -72,11 +72,16 @@ pub(super) async fn read(
     } else {
         work()
     };
-    let (links, edges) = candidates(cx, task, &base, parsed.found).await;
+    let Judged {
+        links,
+        edges,
+        withheld,
+    } = candidates(cx, task, &base, parsed.found).await;
     Read {
         outcome: Outcome::Done { reason: None },
         page: PageRow {
             reading: Some(reading),
+            links_withheld: withheld,
             ..parsed.page
         },
         links,
@@ -176,25 +181,34 @@ fn parse(base: &PageUrl, exchange: &Exchange, how: &How, usage: Option<&str>) ->
     }
 }
 
+/// What a page leads to.
+struct Judged {
+    links: Vec<Candidate>,
+    edges: Vec<PageLink>,
+    /// Not all are followed that would be from elsewhere.
+    withheld: bool,
+}
+
 /// The links that belong to the crawl, and those that the link graph keeps. Those that robots.txt is known to forbid come along excluded: each "no"
 /// of it is a row.
-async fn candidates(
-    cx: &Context,
-    task: &ClaimedTask,
-    base: &PageUrl,
-    found: Found,
-) -> (Vec<Candidate>, Vec<PageLink>) {
+async fn candidates(cx: &Context, task: &ClaimedTask, base: &PageUrl, found: Found) -> Judged {
     let mut kept = Kept::new(cx.settings.links);
     if !kept.any() && (found.nofollow || found.links.is_empty()) {
-        return (Vec::new(), Vec::new());
+        return Judged {
+            links: Vec::new(),
+            edges: Vec::new(),
+            withheld: found.nofollow,
+        };
     }
     learn_scope(cx, base).await;
     let depth = task.depth.saturating_add(1);
     let mut links = Links::default();
+    let outside = outside(cx, task, base).await;
     let place = Place {
         depth,
-        outside: outside(cx, task, base).await.saturating_add(1),
+        outside: outside.saturating_add(1),
     };
+    let withheld = found.nofollow || outside > 0 || cx.rules.is_too_deep(depth);
     for link in found.links {
         let is_asset = link.kind.is_asset();
         let hops = match is_asset {
@@ -249,7 +263,11 @@ async fn candidates(
     if let Some(url) = found.canonical {
         kept.push_bare(LinkKind::Canonical, Aim::withheld(cx, &url));
     }
-    (links.judged(cx).await, kept.into_links())
+    Judged {
+        links: links.judged(cx).await,
+        edges: kept.into_links(),
+        withheld,
+    }
 }
 
 /// A number that belongs to a URL, whoever finds it.

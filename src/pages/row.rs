@@ -72,6 +72,8 @@ pub struct PageRow {
     pub body: Option<Vec<u8>>,
     /// Fingerprint of its visible text, [`crate::extract::simhash`].
     pub simhash: Option<i64>,
+    /// Whether not all of its links were followed that belong to the crawl, so that a copy of it is followed all the same.
+    pub links_withheld: bool,
     /// What it says about its use, a JSON object of [`signals_json`](super::signals_json).
     pub signals: Option<String>,
 }
@@ -189,6 +191,7 @@ impl PageRow {
             reading: None,
             body: None,
             simhash: None,
+            links_withheld: false,
             signals: None,
         }
     }

@@ -61,6 +61,7 @@ pub(super) struct Columns<'a> {
     link_kind: Vec<&'static str>,
     signals: Vec<Option<&'a str>>,
     simhash: Vec<Option<i64>>,
+    withheld: Vec<bool>,
     edge_position: Vec<i32>,
     edge_task: Vec<i64>,
     edge_host: Vec<i32>,
@@ -200,6 +201,7 @@ impl<'a> Columns<'a> {
         self.body.push(page.and_then(|p| p.body.as_deref()));
         self.signals.push(page.and_then(|p| p.signals.as_deref()));
         self.simhash.push(page.and_then(|p| p.simhash));
+        self.withheld.push(page.is_some_and(|p| p.links_withheld));
     }
 
     pub(super) async fn send(
@@ -283,7 +285,8 @@ impl<'a> Columns<'a> {
             &self.edge_anchor as &[Option<&str>],
             &self.simhash as &[Option<i64>],
             skip_repeats,
-            &self.link_kind as &[&str]
+            &self.link_kind as &[&str],
+            &self.withheld
         )
         .fetch_all(db)
         .await?;

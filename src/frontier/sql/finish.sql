@@ -10,7 +10,8 @@
 -- what is new.
 -- The link graph, in the order of the visits and in each of its page: $52 the position of the visit, $53 the task that the edge leads to (0 = to be
 -- looked up), $54 host id (0 = not to be looked up) and $55 digest to look it up by, $56 its URL where the edge is kept without a task, $57 kinds,
--- $58 nofollow, $59 rels, $60 texts. $61 fingerprints of texts, of the pages; $62 whether links of a page that repeats another are not followed.
+-- $58 nofollow, $59 rels, $60 texts. $61 fingerprints of texts, of the pages; $62 whether links of a page that repeats another are not followed;
+-- $63 kinds, of the links; $64 whether a page's links are withheld whatever its payload, so that its copies have to be followed.
 -- $63 kinds of the links' tasks.
 with visits as materialized (
     select *
@@ -18,12 +19,12 @@ with visits as materialized (
                 $10::smallint[], $11::smallint[], $12::int[], $13::bigint[], $14::bigint[], $15::int[], $16::text[], $17::text[], $18::text[],
                 $19::text[], $20::text[], $21::text[], $22::text[], $23::text[], $24::text[], $25::text[], $26::text[], $27::text[],
                 $28::text[], $29::text[], $30::text[], $31::text[], $32::text[], $33::text[], $34::bytea[], $35::text[], $36::bigint[],
-                $37::boolean[], $38::bytea[], $47::text[], $48::int[], $49::text[], $61::bigint[]) with ordinality
+                $37::boolean[], $38::bytea[], $47::text[], $48::int[], $49::text[], $61::bigint[], $64::boolean[]) with ordinality
          as v (task_id, claim_version, status, reason, detail, due_ms, charged, visited,
                http_status, page_hops, fetch_ms, wire_bytes, body_bytes, links, truncated, error, error_detail,
                final_url, redirect_to, content_type, charset, charset_from, lang, title, description, h1,
                canonical_url, robots, etag, last_modified, ip, proxy, digest, headers, ended_ago_ms,
-               keep_body, body, http_version, reading, signals, simhash, position)
+               keep_body, body, http_version, reading, signals, simhash, withheld, position)
 ),
 -- Locked, and not yet changed: whoever finds our row by its URL waits for a change of it, not for a lock. All that may wait for other finishes (new
 -- keys) comes before all that makes them wait, or two visits deadlock that link to each other and whose rows came between.
@@ -41,8 +42,8 @@ mine as materialized (
 -- each other's pages, and both are followed.
 repeats as materialized (
     select position,
-           coalesce(original, nullif(first_value(id) over (partition by digest, original is null order by position), id)) as original
-    from (select m.id, m.position, v.digest, p.task_id as original
+           coalesce(original, nullif(first_value(id) over (partition by digest, original is null order by withheld, position), id)) as original
+    from (select m.id, m.position, v.digest, v.withheld, p.task_id as original
           from mine m
           join visits v on v.position = m.position
           left join lateral (
@@ -50,6 +51,7 @@ repeats as materialized (
               from pages
               where digest = v.digest
                 and duplicate_of is null    -- its links were followed; else two might wait for each other
+                and links_withheld is null
                 and task_id <> m.id
               limit 1
           ) p on true
@@ -179,11 +181,11 @@ unlinked as (
 written as (
     insert into pages (task_id, claim_version, http_status, hops, fetch_ms, fetched_at, wire_bytes, body_bytes, links, truncated, error, error_detail,
                        final_url, redirect_to, content_type, charset, charset_from, lang, title, description, h1, canonical_url, robots,
-                       etag, last_modified, ip, proxy, digest, headers, http_version, reading, signals, simhash, duplicate_of)
+                       etag, last_modified, ip, proxy, digest, headers, http_version, reading, signals, simhash, duplicate_of, links_withheld)
     select id, claim_version, http_status, page_hops, fetch_ms, now() - make_interval(secs => ended_ago_ms / 1000.0), wire_bytes, body_bytes, links,
            truncated, error, error_detail, final_url, redirect_to, content_type, charset, charset_from, lang, title, description, h1,
            canonical_url, robots, etag, last_modified, ip::inet, proxy, digest, headers::jsonb, http_version, reading, signals::jsonb, simhash,
-           (select r.original from repeats r where r.position = accepted.position)
+           (select r.original from repeats r where r.position = accepted.position), nullif(withheld, false)
     from accepted
     where visited    -- a failed visit says why in its row; http_status null = no answer
       and (http_status is distinct from 304 or not exists (select from pages p where p.task_id = accepted.id))    -- somebody deleted it meanwhile
@@ -221,6 +223,7 @@ written as (
         signals       = excluded.signals,
         simhash       = excluded.simhash,
         duplicate_of  = excluded.duplicate_of,
+        links_withheld = excluded.links_withheld,
         body_at       = null
 ),
 unmodified as (

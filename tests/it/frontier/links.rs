@@ -310,6 +310,38 @@ fn skipping() -> FrontierSettings {
 const COPIES: &str = "select t.url, o.url from pages p join tasks t on t.id = p.task_id left join tasks o on o.id = p.duplicate_of order by t.url";
 
 #[tokio::test]
+async fn a_page_whose_own_links_are_withheld_is_no_reason_to_leave_out_those_of_its_copies() {
+    let seeds = [
+        "https://a.example/1",
+        "https://a.example/2",
+        "https://a.example/3",
+        "https://a.example/4",
+    ];
+    let (ground, me, host, tasks) = claimed(skipping(), &seeds).await;
+    let visit = |n: usize, withheld| {
+        let to = format!("https://a.example/from{n}");
+        let mut visit = with_payload(1, linking(&tasks[n], host, &[&to]));
+        visit.page.as_mut().unwrap().links_withheld = withheld;
+        visit
+    };
+    let told = ground.tell(me, &[visit(0, true)]).await;
+    assert!(!told[0].repeats);
+    // Neither one that is committed nor one of the same batch: the first that is followed is the original of all that come after.
+    let told = ground.tell(me, &[visit(1, true), visit(2, false)]).await;
+    assert_eq!((told[0].repeats, told[1].repeats), (true, false));
+    assert!(ground.tell(me, &[visit(3, false)]).await[0].repeats);
+    assert_eq!(
+        ground.column(COPIES).await,
+        [
+            "https://a.example/1,",
+            "https://a.example/2,https://a.example/3",
+            "https://a.example/3,",
+            "https://a.example/4,https://a.example/3",
+        ]
+    );
+}
+
+#[tokio::test]
 async fn the_links_of_a_page_that_repeats_another_are_not_followed() {
     let seeds = [
         "https://a.example/1",

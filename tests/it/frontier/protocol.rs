@@ -309,6 +309,9 @@ pub(super) async fn finish(
         }))
         .bind(false)
         .bind(column(&links, |(_, link)| link.kind.as_str()))
+        .bind(column(batch, |visit| {
+            visit.page.as_ref().is_some_and(|page| page.links_withheld)
+        }))
         .fetch_all(db)
         .await
 }
