@@ -20,6 +20,17 @@ const MAX_HOST_CHARS: usize = 253;
 pub struct HostKey(Arc<str>);
 
 impl HostKey {
+    /// Whether both are one site by any custom: the same name, with or without `www.`, over http or https. Ports must be the defaults of both,
+    /// or the same. Each is its own twin.
+    pub fn is_twin_of(&self, other: &HostKey) -> bool {
+        fn bare(host: &HostKey) -> &str {
+            host.host().strip_prefix("www.").unwrap_or(host.host())
+        }
+        let is_default = |host: &HostKey| host.authority() == host.host();
+        let same_port = (is_default(self) && is_default(other)) || self.port() == other.port();
+        self == other || (bare(self) == bare(other) && same_port)
+    }
+
     /// Reads a host key as it is stored; a trailing slash is allowed.
     ///
     /// # Errors

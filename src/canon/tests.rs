@@ -966,3 +966,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_site_has_one_name_with_and_without_www_and_over_both_schemes() {
+    let twin = |one: &str, other: &str| {
+        let (one, other) = (HostKey::parse(one).unwrap(), HostKey::parse(other).unwrap());
+        assert_eq!(one.is_twin_of(&other), other.is_twin_of(&one));
+        one.is_twin_of(&other)
+    };
+    assert!(twin("https://example.org", "http://www.example.org"));
+    assert!(twin(
+        "http://example.org:8080",
+        "https://www.example.org:8080"
+    ));
+    assert!(!twin("http://example.org:8080", "http://example.org"));
+    assert!(!twin("http://example.org", "http://shop.example.org"));
+}

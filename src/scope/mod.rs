@@ -435,11 +435,8 @@ impl Scope {
 /// Ports must be the defaults of both, or the same.
 pub fn widens(seed: &PageUrl, target: &PageUrl) -> bool {
     let (from, to) = (seed.host(), target.host());
-    let bare = |host: &str| host.strip_prefix("www.").unwrap_or(host).to_owned();
-    let is_default = |host: &crate::canon::HostKey| host.authority() == host.host();
-    let same_port = (is_default(from) && is_default(to)) || from.port() == to.port();
     let same_page = seed.canonical_path() == target.canonical_path()
         && seed.as_url().query() == target.as_url().query();
     let is_root = seed.as_url().path() == "/" && seed.as_url().query().is_none();
-    from != to && bare(from.host()) == bare(to.host()) && same_port && (same_page || is_root)
+    from != to && from.is_twin_of(to) && (same_page || is_root)
 }

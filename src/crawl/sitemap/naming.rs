@@ -39,7 +39,7 @@ impl Naming {
     ) -> Result<(), FrontierError> {
         let mut unknown: Vec<HostKey> = Vec::new();
         for host in hosts {
-            if !is_twin(&self.own, host) && !self.judged.contains_key(host) {
+            if !self.own.is_twin_of(host) && !self.judged.contains_key(host) {
                 unknown.push(host.clone());
             }
         }
@@ -75,7 +75,7 @@ impl Naming {
 
     /// Whether it may name pages on this host, which it has [learnt](Self::learn) of.
     pub(super) fn may(&self, host: &HostKey) -> bool {
-        is_twin(&self.own, host) || self.judged.get(host).copied().unwrap_or(false)
+        self.own.is_twin_of(host) || self.judged.get(host).copied().unwrap_or(false)
     }
 }
 
@@ -83,38 +83,4 @@ fn digest(url: &str) -> Option<UrlDigest> {
     PageUrl::parse(url)
         .ok()
         .map(|url| url.digest(&Canon::default()))
-}
-
-/// The same name, with or without `www.`, over http or https: one site, which its sitemap may name either way. Ports must be the defaults
-/// of both, or the same.
-fn is_twin(one: &HostKey, other: &HostKey) -> bool {
-    let bare = |host: &HostKey| {
-        let name = host.host();
-        name.strip_prefix("www.").unwrap_or(name).to_owned()
-    };
-    let is_default = |host: &HostKey| host.authority() == host.host();
-    let same_port = (is_default(one) && is_default(other)) || one.port() == other.port();
-    one == other || (bare(one) == bare(other) && same_port)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_site_has_one_name_with_and_without_www_and_over_both_schemes() {
-        let twin = |one: &str, other: &str| {
-            is_twin(
-                &HostKey::parse(one).unwrap(),
-                &HostKey::parse(other).unwrap(),
-            )
-        };
-        assert!(twin("https://example.org", "http://www.example.org"));
-        assert!(twin(
-            "http://example.org:8080",
-            "https://www.example.org:8080"
-        ));
-        assert!(!twin("http://example.org:8080", "http://example.org"));
-        assert!(!twin("http://example.org", "http://shop.example.org"));
-    }
 }
