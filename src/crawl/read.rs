@@ -227,7 +227,7 @@ async fn candidates(cx: &Context, task: &ClaimedTask, base: &PageUrl, found: Fou
             priority: cx
                 .settings
                 .order
-                .of_link(task.priority, depth, chance_of(&link.url)),
+                .of_link(task.priority, depth, chance_of(cx, &link.url)),
             label: task.label.clone(),
             excluded,
         };
@@ -270,9 +270,9 @@ async fn candidates(cx: &Context, task: &ClaimedTask, base: &PageUrl, found: Fou
     }
 }
 
-/// A number that belongs to a URL, whoever finds it.
-pub(super) fn chance_of(url: &PageUrl) -> u16 {
-    let digest = url.digest(&Canon::default());
+/// A number that belongs to a page, whoever finds it. Of the digest that is asked for anyway, and so computed once.
+pub(super) fn chance_of(cx: &Context, url: &PageUrl) -> u16 {
+    let digest = url.digest(&cx.frontier.settings().canon);
     u16::from_be_bytes([digest.as_bytes()[0], digest.as_bytes()[1]])
 }
 

@@ -217,7 +217,7 @@ impl<'a> Reader<'a> {
                 priority: entry.priority,
                 lastmod: entry.lastmod,
             };
-            let (depth, chance) = (candidate.depth, read::chance_of(&candidate.url));
+            let (depth, chance) = (candidate.depth, read::chance_of(cx, &candidate.url));
             let order = cx.settings.order;
             candidate.priority = order.of_entry(task.priority, depth, chance, &said, self.now);
         } else {
