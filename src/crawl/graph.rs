@@ -126,7 +126,7 @@ impl Kept {
         self.graph != LinkGraph::None
     }
 
-    /// Takes a link of the page's text or header. The aim is only asked for where it is kept.
+    /// Takes a link of the page's text or header.
     pub(super) fn push(&mut self, link: Link, nofollow: bool, aim: Aim) {
         self.add(PageLink {
             aim,
