@@ -125,6 +125,7 @@ select p.host_id as "host_id!",
        (extract(epoch from p.ready_at) * 1000000)::bigint as "ready_us!",
        (extract(epoch from now()) * 1000000)::bigint as "at_us!"    -- tells what this worker has claimed and knows of, see stray.sql
 from picked p
-left join taken t on t.id = p.task_id
-left join held h on h.id = p.host_id
+-- All of both are picked. Left joins might compare each row with each, full ones never do.
+full join taken t on t.id = p.task_id
+full join held h on h.id = p.host_id
 order by p.host_id, p.priority, p.task_id

@@ -28,38 +28,46 @@ with visits as materialized (
 ),
 -- Locked, and not yet changed: whoever finds our row by its URL waits for a change of it, not for a lock. All that may wait for other finishes (new
 -- keys) comes before all that makes them wait, or two visits deadlock that link to each other and whose rows came between.
+-- One lookup a visit, in the order of the tasks. Nothing is known of arrays when this is planned, so a join of what came out of them would compare
+-- each visit with each: all that follows takes the visits from here.
 mine as materialized (
-    select t.id, v.position
-    from tasks t
-    join visits v on v.task_id = t.id
-    where t.id = any ($2::bigint[])
-      and t.claimed_by = $1::int    -- so it is claimed; to say so would invite a walk over all of tasks_claimed
-      and t.claim_version = v.claim_version
-    order by t.id
-    for no key update of t
+    select t.id, v.*
+    from (select * from visits order by task_id offset 0) v
+    cross join lateral (
+        select id
+        from tasks
+        where id = v.task_id
+          and claimed_by = $1::int    -- so it is claimed; to say so would invite a walk over all of tasks_claimed
+          and claim_version = v.claim_version
+        for no key update
+    ) t
 ),
 -- Pages whose payload another task's page has that was followed. Exact for what is committed and for this batch: two finishes at the same time do not see
 -- each other's pages, and both are followed.
 repeats as materialized (
     select position,
            coalesce(original, nullif(first_value(id) over (partition by digest, original is null order by withheld, position), id)) as original
-    from (select m.id, m.position, v.digest, v.withheld, p.task_id as original
+    from (select m.id, m.position, m.digest, m.withheld, p.task_id as original
           from mine m
-          join visits v on v.position = m.position
           left join lateral (
               select task_id
               from pages
-              where digest = v.digest
+              where digest = m.digest
                 and duplicate_of is null    -- its links were followed; else two might wait for each other
                 and links_withheld is null
                 and task_id <> m.id
               limit 1
           ) p on true
           where $62::boolean
-            and v.visited
-            and v.http_status between 200 and 299
-            and v.truncated is null
-            and v.digest is not null) s
+            and m.visited
+            and m.http_status between 200 and 299
+            and m.truncated is null
+            and m.digest is not null) s
+),
+repeated as materialized (
+    select coalesce(array_agg(position), '{}') as positions, array_agg(original) as originals
+    from repeats
+    where original is not null
 ),
 found as materialized (
     select distinct on (l.host_id, l.url_digest) l.*, m.id as via
@@ -67,7 +75,7 @@ found as materialized (
                 $50::smallint[], $51::text[], $63::text[]) with ordinality
          as l (position, host_id, url_digest, url, depth, hops, reason, detail, priority, label, kind, n)
     join mine m on m.position = l.position
-    where l.position <> all (array(select position from repeats where original is not null))
+    where l.position <> all ((select positions from repeated)::bigint[])
     order by l.host_id, l.url_digest, l.depth, l.hops, l.priority, l.n
 ),
 unknown as materialized (
@@ -138,12 +146,11 @@ accepted as (
         available_at = now() + make_interval(secs => v.due_ms / 1000.0),
         reason       = v.reason,
         detail       = v.detail
-    from visits v
-    join mine m on m.position = v.position
+    from mine v
     where (select n from inserted) >= 0    -- afterwards
       and t.id = any (array(select id from mine))
-      and t.id = m.id
-    returning t.id, t.status as new_status, t.available_at, v.*
+      and t.id = v.id
+    returning t.status as new_status, t.available_at, v.*
 ),
 -- The links of a page are those of its row: a visit without one, and a 304, leave them as they are. Only whoever holds the task's row writes them, so
 -- nobody is waited for; what has not changed is not written.
@@ -185,7 +192,7 @@ written as (
     select id, claim_version, http_status, page_hops, fetch_ms, now() - make_interval(secs => ended_ago_ms / 1000.0), wire_bytes, body_bytes, links,
            truncated, error, error_detail, final_url, redirect_to, content_type, charset, charset_from, lang, title, description, h1,
            canonical_url, robots, etag, last_modified, ip::inet, proxy, digest, headers::jsonb, http_version, reading, signals::jsonb, simhash,
-           (select r.original from repeats r where r.position = accepted.position), nullif(withheld, false)
+           (select originals[array_position(positions, accepted.position)] from repeated), nullif(withheld, false)
     from accepted
     where visited    -- a failed visit says why in its row; http_status null = no answer
       and (http_status is distinct from 304 or not exists (select from pages p where p.task_id = accepted.id))    -- somebody deleted it meanwhile
@@ -293,7 +300,7 @@ counted as (
     where worker_id = $1::int
 )
 select a.id is not null as "accepted!",
-       exists (select from repeats r where r.position = v.position and r.original is not null) as "repeats!",
+       v.position = any ((select positions from repeated)::bigint[]) as "repeats!",
        case when v.position = 1 then (select ids from resolved) end as ids
 from visits v
 left join accepted a on a.position = v.position

@@ -24,12 +24,14 @@ known as materialized (
 ),
 mine as materialized (
     select t.id, k.depth, k.hops, coalesce(k.via, t.via) as via, k.priority, k.label, k.kind
-    from tasks t
-    join known k on k.id = t.id
-    where t.id = any (array(select id from known))
-      and t.status = 'excluded'
-    order by t.id
-    for no key update of t
+    from (select * from known order by id offset 0) k
+    cross join lateral (    -- one lookup a task: a join might compare each with each
+        select id, via
+        from tasks
+        where id = k.id
+          and status = 'excluded'
+        for no key update
+    ) t
 )
 update tasks t
 set status    = 'new',

@@ -34,8 +34,8 @@ fn brief(hosts: u32, pages: u32, delays: Delays, changed: Changed) -> Trial {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_the_fence_of_the_finish_a_task_is_finished_twice() {
-    let finish = replaced(FINISH, "t.claimed_by = $1::int", "true");
-    let finish = replaced(&finish, "and t.claim_version = v.claim_version", "");
+    let finish = replaced(FINISH, "and claimed_by = $1::int", "");
+    let finish = replaced(&finish, "and claim_version = v.claim_version", "");
     let changed = Changed {
         finish: Some(finish),
         ..Changed::default()
