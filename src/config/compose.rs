@@ -92,6 +92,9 @@ impl Config {
             resolver: fetch.resolver.clone(),
             resolve: fetch.resolve.clone(),
             only_first_address: !self.politeness.ip_delay.is_zero(),
+            idle_per_host: usize::try_from(self.politeness.per_host)
+                .unwrap_or(usize::MAX)
+                .max(4),
             headers: sessions.headers,
             keep_cookies: fetch.cookies,
             jars: sessions.jars,

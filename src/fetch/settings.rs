@@ -65,7 +65,10 @@ pub struct FetchSettings {
     pub client_key: Option<PathBuf>,
     /// Who resolves names. Default [`Resolver::Hickory`].
     pub resolver: Resolver,
-    /// Hosts whose connections are kept for a while after an answer, four each at most; further ones are asked with a connection of
+    /// Idle connections that are kept to one host, at most: as many as are in use at once, or a burst of requests makes new ones
+    /// each time. Default 4.
+    pub idle_per_host: usize,
+    /// Hosts whose connections are kept for a while after an answer; further ones are asked with a connection of
     /// their own each time. Default 1,000, or fewer where the process may not open as many files.
     pub kept_hosts: usize,
     /// Addresses that the operator gives for hosts; they are neither looked up nor judged. Default none.
@@ -109,6 +112,7 @@ impl Default for FetchSettings {
             client_cert: None,
             client_key: None,
             resolver: Resolver::default(),
+            idle_per_host: 4,
             kept_hosts: 1_000,
             resolve: Vec::new(),
             shortest_ttl: Duration::from_secs(5),
@@ -151,6 +155,7 @@ impl fmt::Debug for FetchSettings {
             .field("client_cert", &self.client_cert)
             .field("client_key", &self.client_key)
             .field("resolver", &self.resolver)
+            .field("idle_per_host", &self.idle_per_host)
             .field("kept_hosts", &self.kept_hosts)
             .field("resolve", &self.resolve)
             .field("shortest_ttl", &self.shortest_ttl)

@@ -5,7 +5,7 @@ mod request;
 mod ways;
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -27,6 +27,7 @@ use crate::canon::PageUrl;
 use crate::clock::Boottime;
 use crate::exchange::Exchange;
 
+use request::Terms;
 pub(super) use request::{Answer, Request};
 use ways::{Clients, affordable_hosts};
 
@@ -45,6 +46,8 @@ struct Inner {
     cookies: Cookies,
     direct: Clients,
     places: Places,
+    /// As whom most hosts see us: those to which nothing of their own is said.
+    usual_guise: OnceLock<u16>,
     routes: Routes,
     pool: Arc<Pool>,
     /// By the indices of `routes`.
@@ -103,7 +106,8 @@ impl Fetcher {
         Ok(Fetcher {
             inner: Arc::new(Inner {
                 cookies: Cookies::new(&settings.cookies, settings.jars.clone()),
-                places: Places::new(settings.kept_hosts.min(affordable_hosts())),
+                places: Places::new(settings.kept_hosts.min(affordable_hosts(&settings))),
+                usual_guise: OnceLock::new(),
                 settings,
                 guard,
                 strict,
@@ -142,9 +146,18 @@ impl Fetcher {
     /// It stands in the database, where no secret may be: 16 bits do not tell which of many secrets it was made of, and miss one change
     /// of 65,536.
     pub fn guise(&self, url: &Url) -> u16 {
-        let settings = &self.inner.settings;
         let cookies = VisitCookies::new(&self.inner.cookies.of_operator());
         let terms = self.terms(url, &cookies, Whose::Ours);
+        let keep = terms.entry.and_then(|entry| entry.cookies);
+        let is_usual = terms.said.is_none() && terms.cookie.is_none() && keep.is_none();
+        match is_usual {
+            true => *(self.inner.usual_guise).get_or_init(|| self.guise_of(&terms)),
+            false => self.guise_of(&terms),
+        }
+    }
+
+    fn guise_of(&self, terms: &Terms<'_>) -> u16 {
+        let settings = &self.inner.settings;
         let keep = terms.entry.and_then(|entry| entry.cookies);
         Guise::default()
             .text("user-agent", settings.user_agent.as_bytes())

@@ -23,9 +23,6 @@ const MOST_HEADERS: usize = 400;
 /// The same of HTTP/2, in bytes: as Chrome has it. What hyper takes of HTTP/1.1 is 400 KB.
 const MOST_HEADER_BYTES: u32 = 256 * 1024;
 
-/// Idle connections kept to one host.
-const IDLE_PER_HOST: usize = 4;
-
 /// The clients of one way.
 pub(super) struct Clients {
     usual: Pair,
@@ -133,14 +130,14 @@ fn build(
         keeping: client(if settings.only_first_address {
             0
         } else {
-            IDLE_PER_HOST
+            settings.idle_per_host
         })?,
         closing: client(0)?,
     })
 }
 
 /// Hosts whose idle connections leave half of the files that the process may open to all else.
-pub(super) fn affordable_hosts() -> usize {
+pub(super) fn affordable_hosts(settings: &FetchSettings) -> usize {
     let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    usize::try_from(files).unwrap_or(usize::MAX) / 2 / IDLE_PER_HOST
+    usize::try_from(files).unwrap_or(usize::MAX) / 2 / settings.idle_per_host.max(1)
 }
