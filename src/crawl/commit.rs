@@ -18,13 +18,10 @@ use super::{
 };
 use crate::{
     canon::{HostKey, UrlDigest},
-    frontier::{Edge, Finish, FrontierError, HostId, NewLink, Outcome, Target, TaskId},
+    frontier::{Edge, Finish, FrontierError, HostId, NewLink, Outcome, Target},
     schedule::Order,
     scope::Reason,
 };
-
-/// URLs that are known to be tasks: most links of a site are its navigation. The index stays the truth.
-const SEEN: usize = 256 << 10;
 
 /// Hosts whose row is known.
 const HOSTS: usize = 64 << 10;
@@ -45,7 +42,6 @@ pub(super) async fn run(
 ) -> Result<(), FrontierError> {
     let mut committer = Committer {
         cx: Arc::clone(&cx),
-        seen: Cache::new(SEEN),
         hosts: Cache::new(HOSTS),
         at_hand: HashMap::new(),
         room: Cache::new(HOSTS),
@@ -111,8 +107,6 @@ impl Loaded {
 
 struct Committer {
     cx: Arc<Context>,
-    /// With the task's number, where it is known.
-    seen: Cache<UrlDigest, Option<TaskId>>,
     hosts: Cache<HostKey, HostId>,
     /// Hosts of the batch at hand: the cache may have forgotten one before its turn.
     at_hand: HashMap<HostKey, HostId>,
@@ -152,7 +146,7 @@ impl Committer {
                 linked |= !finish.links.is_empty();
                 // Nor of one that was left out where it was found here: elsewhere it may belong to the crawl.
                 for link in finish.links.iter().filter(|link| link.excluded.is_none()) {
-                    self.seen.insert(link.digest, None);
+                    self.cx.known.insert(link.digest, None);
                     if readmits {
                         taken.push((Some(finish.task), link));
                     }
@@ -161,9 +155,9 @@ impl Committer {
             for (edge, task) in finish.edges.iter().zip(&told.tasks) {
                 if let (Target::Url { digest, .. }, Some(_)) = (&edge.target, task)
                     // It may be a task that is left out, and a link to it elsewhere takes it in.
-                    && (!readmits || self.seen.get(digest).is_some())
+                    && (!readmits || self.cx.known.has(digest))
                 {
-                    self.seen.insert(*digest, *task);
+                    self.cx.known.insert(*digest, *task);
                 }
             }
         }
@@ -276,7 +270,7 @@ impl Committer {
         let mut wanted: HashMap<HostId, u64> = HashMap::new();
         for link in batch.iter().flat_map(|loaded| &loaded.visit.links) {
             if let Some(host) = self.at_hand.get(link.url.host())
-                && self.seen.get(&link.url.digest(canon)).is_none()
+                && !self.cx.known.has(&link.url.digest(canon))
             {
                 *wanted.entry(*host).or_default() += 1;
             }
@@ -349,8 +343,8 @@ impl Committer {
             Aim::Elsewhere(_) => None,
             _ => self.at_hand.get(url.host()).copied(),
         };
-        let target = match (self.seen.get(&digest), host) {
-            (Some(Some(task)), _) => Target::Task(*task),
+        let target = match (self.cx.known.task(&digest), host) {
+            (Some(task), _) => Target::Task(task),
             (_, Some(host)) => Target::Url {
                 host,
                 digest,
@@ -369,7 +363,7 @@ impl Committer {
 
     fn link_of(&mut self, link: Candidate) -> Option<NewLink> {
         let digest = link.url.digest(&self.cx.frontier.settings().canon);
-        if self.seen.get(&digest).is_some() {
+        if self.cx.known.has(&digest) {
             return None;
         }
         let host = *self.at_hand.get(link.url.host())?;

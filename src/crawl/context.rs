@@ -22,6 +22,7 @@ use super::{
     bodies::LargeBodies,
     budget::{FullHosts, HostPages},
     guests::Guests,
+    known::KnownUrls,
     licence::Licence,
     rate::Turns,
     rejections::Rejections,
@@ -42,6 +43,9 @@ use crate::{
 /// robots.txt files that are kept parsed: this many hosts, and this many bytes of rules in memory.
 const ROBOTS_HOSTS: usize = 20_000;
 const ROBOTS_BYTES: u64 = 32 << 20;
+
+/// Readings whose fingerprints are kept: as many ways to be seen as an operator may have for hosts.
+const READINGS: usize = 256;
 
 /// Shared by dispatcher, visits, commit and upkeep of one process.
 pub(super) struct Context {
@@ -80,6 +84,10 @@ pub(super) struct Context {
     pub(super) room: Arc<Semaphore>,
     pub(super) bodies: LargeBodies,
     robots: Cache<HostKey, Arc<CachedRobots>, ByBytes>,
+    /// Fingerprints of readings, by the last rule of the scope and as whom a host sees us.
+    readings: Cache<(i32, u16), i32>,
+    /// URLs that are tasks.
+    pub(super) known: KnownUrls,
     /// Links that were left out, by reason.
     pub(super) rejections: Rejections,
     /// Tasks were left out by a scope that came after them.
@@ -144,11 +152,13 @@ impl Context {
             parsers: Arc::new(Semaphore::new(cores)),
             room: Arc::new(Semaphore::new(super::commit::ROOM_KIB as usize)),
             bodies: LargeBodies::default(),
+            known: KnownUrls::default(),
             rejections: Rejections::default(),
             has_left_out: AtomicBool::new(false),
             shapes: ParkedShapes::default(),
             host_pages: HostPages::default(),
             full_hosts: FullHosts::default(),
+            readings: Cache::new(READINGS),
             robots: Cache::with_weighter(ROBOTS_HOSTS, ROBOTS_BYTES, ByBytes),
         }
     }
@@ -253,23 +263,31 @@ impl Context {
     /// and which links are taken, the scope with its rules, and as whom its host sees us. The same after a restart, and on all machines that
     /// say the same to the host.
     pub(super) fn reading(&self, url: &Url) -> i32 {
+        let guise = self.fetcher.guise(url);
+        // Of the scope only its rules change while a process is in a crawl.
+        let key = (self.rules.last(), guise);
+        if let Some(known) = self.readings.get(&key) {
+            return known;
+        }
         let said = format!(
             "extract {} {:?} canon {} scope {} robots {} {:?} body {} simhash {} links {} skip {} guise {} sitemaps {:?}",
             extract::VERSION,
             self.settings.wants,
             crate::canon::VERSION,
-            self.rules.state(),
+            self.rules.state(key.0),
             self.frontier.settings().obey_robots,
             self.settings.robots_token,
             self.fetcher.settings().max_body_bytes,
             self.settings.simhash,
             self.settings.links,
             self.frontier.settings().skip_duplicate_links,
-            self.fetcher.guise(url),
+            guise,
             self.settings.sitemaps,
         );
         let hash = Sha256::digest(said);
-        i32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]])
+        let reading = i32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]);
+        self.readings.insert(key, reading);
+        reading
     }
 
     /// Why a link is left out, with more of the reason; none if it is not. Counted.
@@ -347,9 +365,13 @@ impl ScopeRules {
         }
     }
 
-    /// What its judgement depends on beside the URL. Whoever judges later knows these rules at least.
-    fn state(&self) -> String {
-        let last = self.last.load(Ordering::Acquire);
+    /// The last rule that is judged by. Whoever judges later knows this one at least.
+    fn last(&self) -> i32 {
+        self.last.load(Ordering::Acquire)
+    }
+
+    /// What its judgement depends on beside the URL, with this last rule.
+    fn state(&self, last: i32) -> String {
         let scope = self.scope.read().unwrap_or_else(PoisonError::into_inner);
         let (kind, limits) = (scope.kind(), scope.limits());
         let (rules, extra_hops) = (scope.rules(), scope.extra_hops());
@@ -511,8 +533,8 @@ mod tests {
     fn a_refresh_that_comes_late_forgets_nothing() {
         let rules = ScopeRules::new(Scope::new(ScopeKind::Host, TrapLimits::default()));
         rules.learn(&[rule(1), rule(2)]);
-        let state = rules.state();
+        let last = rules.last();
         rules.learn(&[rule(1)]);
-        assert_eq!(rules.state(), state);
+        assert_eq!(rules.last(), last);
     }
 }

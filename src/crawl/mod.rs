@@ -9,6 +9,7 @@
 //! | `robots` | robots.txt of a held host |
 //! | `graph` | which links of a page the link graph keeps |
 //! | `sitemap` | sitemaps, which are read while they come |
+//! | `known` | URLs that are known to be tasks |
 //! | `commit` | batches of visits become rows, each batch by one statement |
 //! | `address` | the gate of addresses, where the crawl keeps a delay for each |
 //! | `bodies` | room in memory for large bodies |
@@ -37,6 +38,7 @@ mod graph;
 mod guests;
 mod identity;
 mod judging;
+mod known;
 mod letting_go;
 mod licence;
 mod proxies;

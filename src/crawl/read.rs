@@ -15,6 +15,7 @@ use crate::{
     extract::{self, Extraction, Link, LinkKind, Wants, simhash},
     frontier::{ClaimedTask, Outcome, Step, TaskKind},
     pages::{PageRow, signals_json},
+    schedule::Order,
     scope::{self, Place, Reason},
 };
 
@@ -209,7 +210,13 @@ async fn candidates(cx: &Context, task: &ClaimedTask, base: &PageUrl, found: Fou
         outside: outside.saturating_add(1),
     };
     let withheld = found.nofollow || outside > 0 || cx.rules.is_too_deep(depth);
+    // Where nobody counts the links to a task, or keeps them.
+    let skips_known = !kept.any() && cx.settings.order != Order::InLinks;
+    let canon = &cx.frontier.settings().canon;
     for link in found.links {
+        if skips_known && cx.known.has(&link.url.digest(canon)) {
+            continue;
+        }
         let is_asset = link.kind.is_asset();
         let hops = match is_asset {
             // A style that has another, and so on, is like a redirect that leads to another.
