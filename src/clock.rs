@@ -14,6 +14,9 @@ use std::time::Duration;
 pub struct Boottime(u64);
 
 impl Boottime {
+    /// The clock's beginning: earlier than whatever it has told.
+    pub const BEGINNING: Boottime = Boottime(0);
+
     /// This moment.
     pub fn now() -> Boottime {
         Boottime(nanos(read()))

@@ -85,6 +85,8 @@ pub use claim::{Appetite, Claim, ClaimedHost, ClaimedTask, TaskKind};
 pub use ending::Ending;
 pub use enqueue::Seed;
 pub use error::FrontierError;
+#[doc(hidden)]
+pub use finish::encode;
 pub use finish::{Edge, Finish, Finished, NewLink, Outcome, Target};
 pub use found::{Found, Said, SitemapRow, SitemapVisit};
 pub use host::{Giving, Pace, Release};

@@ -158,7 +158,8 @@ impl PageRow {
         }
     }
 
-    fn empty(ended: Boottime) -> PageRow {
+    /// A row that says nothing but when the fetch ended.
+    pub fn empty(ended: Boottime) -> PageRow {
         PageRow {
             http_status: None,
             http_version: None,

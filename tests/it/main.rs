@@ -5,6 +5,7 @@
 
 mod chaos;
 mod config;
+mod costs;
 mod crawl;
 mod db;
 mod door;

@@ -4,6 +4,7 @@
 
 mod chaos;
 mod claim;
+mod costs;
 mod counts;
 mod crawlers;
 mod finish;
