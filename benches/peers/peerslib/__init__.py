@@ -1,0 +1,1 @@
+"""Measures pgcrawl beside other crawlers; see ../README.md."""
