@@ -128,8 +128,10 @@ class Table(unittest.TestCase):
         self.assertEqual(cells[2:6], ["3", "5,000 (4,000–9,000)", "2.00", "0.50"])
         self.assertEqual(len(cells), len(table.HEAD))
 
-    def test_a_ratio_to_nobody_is_a_dash(self):
+    def test_a_ratio_to_nobody_or_to_half_a_crawl_is_a_dash(self):
         self.assertEqual(self.cells(table.table([run("pgcrawl", 1)]), "pgcrawl")[4:6], ["–", "–"])
+        half = run("spider", 1, missing=50, complaints=["it ended without 50"])
+        self.assertEqual(self.cells(table.table([run("pgcrawl", 1), half]), "pgcrawl")[4], "–")
 
     def test_contaminated_and_unsound_runs_are_marked_and_explained(self):
         text = table.table([run("pgcrawl", 1, contaminated=True), run("wget2", 1, complaints=["exit code 3"])])

@@ -41,7 +41,7 @@ def row(work, peer, runs, rates):
     marks = ""
     if any(run["contaminated"] for run in runs):
         marks += " †"
-    if any(run["timed_out"] or run["complaints"] for run in runs):
+    if any(run["complaints"] for run in runs):
         marks += " ‡"
     return [
         work, peer + marks, str(len(runs)), span([run["pages_s"] for run in runs]), ratio("spider"), ratio("wget2"),
@@ -57,13 +57,15 @@ def table(runs):
     lines = ["| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
     found = groups(run for run in runs if run.get("pages"))
     for (work, peer), some in found.items():
-        rates = {p: median(run["pages_s"] for run in other) for (w, p), other in found.items() if w == work}
+        # No ratio to whoever did less than the work.
+        rates = {p: median(run["pages_s"] for run in other) for (w, p), other in found.items()
+                 if w == work and not any(run["missing"] for run in other)}
         lines.append("| " + " | ".join(row(work, peer, some, rates)) + " |")
     text = "\n".join(lines) + "\n"
     if " † " in text:
         text += "\n† something else took CPU beside a run: do not trust it.\n"
     if " ‡ " in text:
-        text += "\n‡ cut off by the time limit, or with complaints:\n"
+        text += "\n‡ with complaints, so not to be compared:\n\n"
         for run in runs:
             for complaint in run["complaints"]:
                 text += f"- {run['work']}, {run['peer']}, round {run['round']}: {complaint}\n"

@@ -131,7 +131,7 @@ impl Web {
         );
         for n in 1..self.links {
             // Some text between two links.
-            let part = PAGE_BYTES / self.links as usize - 70;
+            let part = PAGE_BYTES / self.links as usize - 35;
             let from = next((POOL_BYTES - part) as u32) as usize;
             let from = self.pool[from..].find(' ').map_or(0, |space| from + space);
             let text = self.pool.get(from..from + part).unwrap_or_default();
