@@ -111,7 +111,7 @@ class Audit(unittest.TestCase):
 
 def run(peer, pages_s, **others):
     return {
-        "work": "a", "peer": peer, "round": 1, "pages": 100, "pages_s": pages_s, "cpu_ms_page": 0.25, "rss_peak_mib": 50, "first_request_s": 0.1,
+        "work": "a", "peer": peer, "round": 1, "pages": 100, "pages_s": pages_s, "cpu_ms_page": 0.25, "rss_peak_mib": 50, "first_request_s": 0.1, "restart_s": None,
         "missing": 0, "extra": 0, "twice": 0, "smallest_gap_s": 1.0, "disallowed": 0, "robots": 1, "robots_late": 0, "contaminated": False,
         "timed_out": False, "complaints": [], "durable": works.DURABLE[peer], **others,
     }
@@ -137,6 +137,11 @@ class Table(unittest.TestCase):
         text = table.table([run("pgcrawl", 1, contaminated=True), run("wget2", 1, complaints=["exit code 3"])])
         self.assertIn("| pgcrawl † |", text)
         self.assertIn("a, wget2, round 1: exit code 3", text)
+
+    def test_the_first_request_of_a_crawl_that_goes_on_is_told_apart(self):
+        text = table.table([run("pgcrawl", 1, restart_s=0.25), run("spider", 1)])
+        self.assertEqual(self.cells(text, "pgcrawl")[8], "0.10, again 0.25")
+        self.assertEqual(self.cells(text, "spider")[8], "0.10")
 
     def test_a_run_without_a_page_has_no_row(self):
         text = table.table([run("pgcrawl", 1), run("spider", 0, pages=0, first_request_s=math.nan)])

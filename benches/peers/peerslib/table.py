@@ -46,10 +46,17 @@ def row(work, peer, runs, rates):
     return [
         work, peer + marks, str(len(runs)), span([run["pages_s"] for run in runs]), ratio("spider"), ratio("wget2"),
         f"{median(run['cpu_ms_page'] for run in runs):.2f}", f"{median(run['rss_peak_mib'] for run in runs):.0f}",
-        f"{median(run['first_request_s'] for run in runs):.2f}",
+        first_request(runs),
         f"{worst['pages']:,} / {worst['missing']} / {worst['extra']} / {twice}",
         f"{min(gaps):.4f}" if gaps else "–", robots_word(runs), "yes" if twice == 0 else f"but {twice}", runs[0]["durable"],
     ]
+
+
+def first_request(runs):
+    """Of a new crawl, and of one that goes on, where that was measured."""
+    first = f"{median(run['first_request_s'] for run in runs):.2f}"
+    again = [run["restart_s"] for run in runs if run["restart_s"] is not None]
+    return f"{first}, again {median(again):.2f}" if again else first
 
 
 def table(runs):

@@ -8,11 +8,16 @@ mod workload;
 
 pub(crate) use expected::{Figure, check};
 
-/// The same toolchain counts the same to a few thousandths (hashes are seeded at random); another one moves the dev profile by more.
+/// The same toolchain counts the same to a thousandth (hashes are seeded at random); another one moves the dev profile by more, and so
+/// does a processor without AVX2, which valgrind does not hide and `memchr` asks for.
 const TOLERANCE_PERCENT: u64 = 5;
 
 #[test]
 fn reading_canonicalising_and_encoding_take_as_many_instructions_as_they_did() {
+    if !cfg!(all(target_arch = "x86_64", debug_assertions)) {
+        eprintln!("skipped: the figures are those of the dev profile on x86-64");
+        return;
+    }
     let Some(counted) = callgrind::count() else {
         eprintln!("skipped: there is no valgrind here");
         return;

@@ -89,7 +89,7 @@ fn reference() -> String {
     let mut page = head("java.util (Java SE &amp; JDK)");
     for n in 0..108 {
         let to = n % 36;
-        write!(page, "<li><div class=\"col\"><a href=\"../util/Class{to}.html#m{n}\" title=\"class\">Class{n}</a></div> <code>int&nbsp;size()</code></li>\n").unwrap();
+        writeln!(page, "<li><div class=\"col\"><a href=\"../util/Class{to}.html#m{n}\" title=\"class\">Class{n}</a></div> <code>int&nbsp;size()</code></li>").unwrap();
     }
     page + "<a href='/'>home</a></body></html>"
 }

@@ -23,8 +23,15 @@ const CLAIMS: u64 = 10;
 const TASKS: u64 = 100;
 const NEW_LINKS: usize = 10;
 
-/// Pages of an index split a little earlier or later, and servers of other versions log a little more or less.
-const TOLERANCE_PERCENT: u64 = 10;
+/// The version that the figures are of.
+const MAJOR: u32 = 15;
+
+/// The same version differs by 1.5 % in WAL, and by less in buffers; one more index on tasks is a fifth of the WAL and a tenth of the
+/// buffers of a page.
+const TOLERANCE_PERCENT: u64 = 5;
+
+/// Of other versions, whose records have other sizes.
+const TOLERANCE_OF_OTHERS_PERCENT: u64 = 25;
 
 /// What the server has counted since it began.
 #[derive(Clone, Copy)]
@@ -152,12 +159,16 @@ async fn a_claim_and_a_page_write_and_touch_as_much_as_they_did() {
     let claimed = counters(&server).await;
     finish_all(&server, worker, &claims).await;
     let finished = counters(&server).await;
+    let tolerance_percent = match server.major() {
+        MAJOR => TOLERANCE_PERCENT,
+        _ => TOLERANCE_OF_OTHERS_PERCENT,
+    };
     server.leave().await.unwrap();
 
     let figure = |name, from: i64, to: i64, times| Figure {
         name,
         got: u64::try_from(to - from).expect("counters grow") / times,
-        tolerance_percent: TOLERANCE_PERCENT,
+        tolerance_percent,
     };
     let pages = CLAIMS * TASKS;
     check(
