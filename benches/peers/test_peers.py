@@ -152,7 +152,7 @@ class Table(unittest.TestCase):
         text = table.table([run("httrack", 1, disallowed=3), run("wget2", 1, robots=0), run("spider", 1, robots_late=7)])
         self.assertIn("**no**: 3 forbidden", text)
         self.assertIn("never asked for", text)
-        self.assertIn("7 requests too early", text)
+        self.assertIn("asked 7 times too early", text)
 
 
 if __name__ == "__main__":

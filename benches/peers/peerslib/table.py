@@ -19,7 +19,7 @@ def robots_word(runs):
     if any(run["robots"] == 0 for run in runs):
         return "never asked for"
     late = max(run["robots_late"] for run in runs)
-    return f"{late} requests too early" if late else "yes"
+    return f"asked {late} times too early" if late else "yes"
 
 
 def span(values, digits=0):

@@ -26,20 +26,21 @@ async fn main() {
     let concurrency: usize = concurrency.parse().expect("CONCURRENCY is a number");
     let Some(many) = site.strip_prefix("multi:") else {
         let subdomains = how.iter().any(|word| word == "subdomains");
-        crawl(site, concurrency, subdomains).await;
+        crawl(site, concurrency, KEPT_FOR_SUBSCRIBERS, subdomains).await;
         return;
     };
     let (hosts, port) = many.split_once(':').expect("multi:HOSTS:PORT");
     let hosts: usize = hosts.parse().expect("HOSTS is a number");
+    let (share, kept) = (concurrency / hosts, KEPT_FOR_SUBSCRIBERS / hosts);
     let mut crawls = JoinSet::new();
     for host in 1..=hosts {
         let url = format!("http://h{host:04}.site.test:{port}/");
-        crawls.spawn(async move { crawl(&url, (concurrency / hosts).max(1), false).await });
+        crawls.spawn(async move { crawl(&url, share.max(1), kept.max(1), false).await });
     }
     crawls.join_all().await;
 }
 
-async fn crawl(url: &str, concurrency: usize, subdomains: bool) {
+async fn crawl(url: &str, concurrency: usize, kept: usize, subdomains: bool) {
     let mut website = Website::new(url);
     website
         .with_respect_robots_txt(true)
@@ -51,7 +52,7 @@ async fn crawl(url: &str, concurrency: usize, subdomains: bool) {
         .with_request_timeout(Some(Duration::from_secs(30)))
         .with_user_agent(Some("peers-spider/1.0"));
     let mut website = website.build().expect("a website of a good URL");
-    let mut pages = website.subscribe(KEPT_FOR_SUBSCRIBERS);
+    let mut pages = website.subscribe(kept);
     let reader =
         tokio::spawn(async move { while !matches!(pages.recv().await, Err(RecvError::Closed)) {} });
     website.crawl().await;
