@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -67,6 +68,20 @@ class Tree(unittest.TestCase):
         program = f"import subprocess\nsubprocess.Popen('setsid {mark}', shell=True)\nsubprocess.run('{mark}', shell=True)\n"
         result = measured(program, timeout_s=1)
         self.assertTrue(result["timed_out"])
+        left = subprocess.run(["pgrep", "-f", f"^{mark}"], stdout=subprocess.PIPE, text=True).stdout
+        self.assertEqual(left, "")
+
+    def test_of_what_is_broken_off_nothing_stays(self):
+        mark = f"sleep 4{os.getpid()}"
+        program = f"import subprocess\nsubprocess.Popen('setsid {mark}', shell=True)\nprint('begun', flush=True)\nsubprocess.run('{mark}', shell=True)\n"
+        with tempfile.TemporaryDirectory() as folder:
+            output = Path(folder, "output")
+            command = [sys.executable, HERE / "peerslib/tree.py", "60", output, "--", sys.executable, "-c", program]
+            helper = subprocess.Popen(command, stdout=subprocess.PIPE)
+            while not (output.exists() and output.read_text()):
+                time.sleep(0.02)
+            helper.terminate()
+            self.assertTrue(json.loads(helper.communicate()[0])["timed_out"])
         left = subprocess.run(["pgrep", "-f", f"^{mark}"], stdout=subprocess.PIPE, text=True).stdout
         self.assertEqual(left, "")
 

@@ -20,15 +20,16 @@ import subprocess
 import sys
 import time
 
+PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 # What stays behind when the command has ended (a server that shuts down) has so long.
 GRACE_S = 60
 
 
-def become_subreaper():
+def prctl(option, value):
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+    if libc.prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option})")
 
 
 def children():
@@ -67,7 +68,11 @@ def wake_by_children():
 
 
 def measure(command, timeout_s, output):
-    become_subreaper()
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    # Whoever asked for this is gone, or wants no more: then nothing of it shall stay.
+    stopped = []
+    signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
+    prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     woken, kept = wake_by_children()
     began_wall, began = time.time(), time.monotonic()
     main = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True)
@@ -87,7 +92,7 @@ def measure(command, timeout_s, output):
             # The kernel's own high-water mark, of the program and of the children it has waited for: of the largest one.
             peak = usage.ru_maxrss / 1024
         elif pid == 0:
-            if now - began > timeout_s or (ended and now - ended > GRACE_S):
+            if stopped or now - began > timeout_s or (ended and now - ended > GRACE_S):
                 timed_out = timed_out or ended is None
                 kill_all()
             if ended is None and now >= next_look:
