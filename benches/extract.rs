@@ -7,12 +7,13 @@
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 use std::collections::HashSet;
+use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
 use pgcrawl::canon::{HrefCache, PageUrl};
-use pgcrawl::extract::{Input, Wants, extract};
+use pgcrawl::extract::{Input, Wants, extract, simhash};
 
 /// How many pages a round reads: every nth of all.
 const PAGES: usize = 2_000;
@@ -62,6 +63,24 @@ fn main() {
             links as f64 / pages.len() as f64
         );
     }
+    let texts: Vec<_> = pages
+        .iter()
+        .map(|(_, body)| String::from_utf8_lossy(body))
+        .collect();
+    let best = (0..ROUNDS).map(|_| {
+        let began = Instant::now();
+        for text in &texts {
+            black_box(simhash::of_html(text));
+        }
+        began.elapsed()
+    });
+    let seconds = best.min().unwrap_or_default().as_secs_f64();
+    println!(
+        "{:20} {:8.0} pages/s {:7.1} MB/s",
+        "fingerprint",
+        pages.len() as f64 / seconds,
+        bytes as f64 / seconds / 1e6
+    );
 }
 
 /// Reads all pages once, with the cache of hrefs that a thread of a crawl has.

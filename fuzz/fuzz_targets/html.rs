@@ -58,11 +58,6 @@ fuzz_target!(|data: &[u8]| {
             );
         }
     }
-    // lol_html reads on as if in no raw text after a tag that ends with `attribute=>`, where it was asked for that tag: so what a script or a
-    // frame holds is then markup in one way of reading and text in the other.
-    if ends_in_no_value(body) {
-        return;
-    }
     // The texts of links change nothing else.
     let other = Input {
         anchors: !input.anchors,
@@ -76,10 +71,3 @@ fuzz_target!(|data: &[u8]| {
             })
     );
 });
-
-/// Whether there may be a tag whose last attribute has an equals sign and no value.
-fn ends_in_no_value(body: &[u8]) -> bool {
-    body.split(|byte| *byte == b'=')
-        .skip(1)
-        .any(|rest| rest.trim_ascii_start().first() == Some(&b'>'))
-}

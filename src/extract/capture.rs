@@ -1,7 +1,5 @@
 //! Texts of titles and headings, and how they are tidied.
 
-use lol_html::html_content::{TextChunk, TextType};
-
 use super::entities::{self, Place};
 
 /// What is buffered of a title or heading before its references are decoded, in bytes: the longest names take 33 a
@@ -31,14 +29,14 @@ impl Capture {
         self.value.is_none()
     }
 
-    pub(super) fn push(&mut self, chunk: &TextChunk<'_>) {
-        // A script within a heading is no text of it.
-        if self.open && matches!(chunk.text_type(), TextType::Data | TextType::RCData) {
-            self.push_str(chunk.as_str());
+    /// Adds a text as it is written, if one is wanted.
+    pub(super) fn push(&mut self, text: &str) {
+        if self.open {
+            self.push_str(text);
         }
     }
 
-    pub(super) fn push_str(&mut self, text: &str) {
+    fn push_str(&mut self, text: &str) {
         if self.raw.len() < MAX_CAPTURED_BYTES {
             self.raw
                 .push_str(&text[..text.floor_char_boundary(MAX_CAPTURED_BYTES)]);

@@ -6,7 +6,7 @@ use super::LinkKind;
 use super::html::{RawLink, RawPage};
 
 /// The assets of a style sheet.
-pub(super) fn read(text: &str) -> RawPage {
+pub(super) fn read(text: &str) -> RawPage<'static> {
     let links = urls(text)
         .into_iter()
         .map(|url| RawLink::new(url, LinkKind::Css))

@@ -1,4 +1,4 @@
-//! Character references (HTML standard §13.2.5.72 to §13.2.5.80), which the streaming parser leaves as they are.
+//! Character references (HTML standard §13.2.5.72 to §13.2.5.80), which the tokenizer leaves as they are.
 
 use std::borrow::Cow;
 

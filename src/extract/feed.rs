@@ -48,7 +48,7 @@ enum Held {
 }
 
 /// Reads an XML feed.
-pub(super) fn read(text: &str, input: &Input<'_>) -> RawPage {
+pub(super) fn read(text: &str, input: &Input<'_>) -> RawPage<'static> {
     let mut reader = Reader::from_str(text);
     let config = reader.config_mut();
     config.allow_dangling_amp = true;
@@ -83,7 +83,7 @@ struct Open {
 
 struct Feed<'a> {
     input: &'a Input<'a>,
-    page: RawPage,
+    page: RawPage<'static>,
     open: Vec<Open>,
     /// How many elements are open beyond those that are kept in `open`.
     deeper: usize,
@@ -212,7 +212,7 @@ impl<'a> Feed<'a> {
             return;
         }
         if let Ok(url) = self.base().join(reference) {
-            self.page.links.push(RawLink::new(url.into(), kind));
+            self.page.links.push(RawLink::new(String::from(url), kind));
         }
     }
 
@@ -282,7 +282,7 @@ fn attribute(start: &BytesStart<'_>, wanted: &str) -> Option<String> {
 }
 
 /// Reads a JSON Feed (version 1.1).
-pub(super) fn read_json(text: &str, input: &Input<'_>) -> RawPage {
+pub(super) fn read_json(text: &str, input: &Input<'_>) -> RawPage<'static> {
     let Ok(feed) = serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')) else {
         return RawPage::default();
     };

@@ -49,7 +49,7 @@ pub(super) fn refresh_target(content: &str) -> Option<&str> {
 
 /// Resolves a page's references and its header's, and puts the result into `found`.
 pub(super) fn resolve(
-    page: &RawPage,
+    page: &RawPage<'_>,
     input: &Input<'_>,
     encoding: &'static Encoding,
     cache: &mut HrefCache,
@@ -139,7 +139,7 @@ impl Kept<'_> {
     }
 
     /// Adds one, or counts it where there are enough.
-    fn offer(&mut self, url: PageUrl, raw: &RawLink) {
+    fn offer(&mut self, url: PageUrl, raw: &RawLink<'_>) {
         if self.is_full() && !self.places.contains_key(&url.digest(self.canon)) {
             self.excess = self.excess.saturating_add(1);
         } else {
@@ -147,7 +147,7 @@ impl Kept<'_> {
         }
     }
 
-    fn add(&mut self, url: PageUrl, raw: &RawLink) -> usize {
+    fn add(&mut self, url: PageUrl, raw: &RawLink<'_>) -> usize {
         match self.places.entry(url.digest(self.canon)) {
             Entry::Occupied(entry) => {
                 let place = *entry.get();
@@ -168,7 +168,7 @@ impl Kept<'_> {
     }
 
     /// Notes that a reference came again: one that may be followed is enough, and the first text counts.
-    fn repeat(&mut self, place: Option<usize>, raw: &RawLink) {
+    fn repeat(&mut self, place: Option<usize>, raw: &RawLink<'_>) {
         if let Some(link) = place.and_then(|place| self.links.get_mut(place)) {
             link.rel.join(raw.rel);
             if link.anchor.is_none() {
@@ -179,7 +179,7 @@ impl Kept<'_> {
 }
 
 /// The document's base URL (HTML standard §4.2.3): of the first `<base href>`, unless it is unreadable or no place.
-fn base<'a>(page: &RawPage, document: &'a Url) -> Cow<'a, Url> {
+fn base<'a>(page: &RawPage<'_>, document: &'a Url) -> Cow<'a, Url> {
     let declared = page
         .base
         .as_deref()

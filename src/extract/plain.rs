@@ -9,7 +9,7 @@ use super::{LinkKind, MAX_LINKS};
 const LOOKED_AT: usize = 20 * MAX_LINKS;
 
 /// The URLs in a text: with their scheme, without the punctuation that ends a sentence.
-pub(super) fn read(text: &str) -> RawPage {
+pub(super) fn read(text: &str) -> RawPage<'static> {
     let mut finder = LinkFinder::new();
     finder.kinds(&[Found::Url]).url_must_have_scheme(true);
     let links = finder

@@ -1,103 +1,77 @@
 //! What a page is made of: pictures, styles, scripts, media.
 
 use std::borrow::Cow;
-use std::rc::Rc;
-use std::sync::LazyLock;
 
-use lol_html::html_content::{Element, TextChunk};
-use lol_html::{ElementContentHandlers, Selector, Settings};
-
+use super::super::entities::{self, Place};
 use super::super::{LinkKind, css, srcset};
-use super::{Collector, RawLink, Shared, attribute, selector};
+use super::RawLink;
+use super::collect::{Collector, Ends, link_in_drawing};
+use super::tokens::Tag;
+use super::tokens::name::*;
+use super::tree::{Placed, World};
 
-static ASSETS: LazyLock<Selector> = LazyLock::new(|| {
-    selector(
-        "img, image, source, video, audio, track[src], script[src], object[data], embed[src], input[src], use, feimage, \
-         body[background], table[background], tr[background], td[background], th[background]",
-    )
-});
-static STYLED: LazyLock<Selector> = LazyLock::new(|| selector("[style]"));
-static STYLE: LazyLock<Selector> = LazyLock::new(|| selector("style"));
-
-/// Has assets collected, too.
-pub(super) fn with_handlers<'h>(
-    settings: Settings<'h, 'static>,
-    collector: &Shared,
-) -> Settings<'h, 'static> {
-    let on = |deed: fn(&mut Collector, &Element<'_, '_>)| {
-        let collector = Rc::clone(collector);
-        ElementContentHandlers::default().element(move |element: &mut Element<'_, '_>| {
-            let mut to = collector.borrow_mut();
-            if to.is_read() {
-                deed(&mut to, element);
+impl<'t> Collector<'t> {
+    /// Takes the assets that a tag names.
+    pub(super) fn asset_of(&mut self, tag: &Tag<'_, 't>, placed: Placed, depth: usize) {
+        let mut take = |name: &str, kind: LinkKind| self.asset(tag.attribute(name), kind);
+        match (placed.world, tag.name) {
+            (World::Svg, IMAGE | USE | FEIMAGE) => {
+                self.asset(link_in_drawing(tag), LinkKind::Svg);
             }
-            Ok(())
-        })
-    };
-    let to = Rc::clone(collector);
-    let style = ElementContentHandlers::default().text(move |chunk: &mut TextChunk<'_>| {
-        let mut to = to.borrow_mut();
-        if to.is_read() {
-            push_style(&mut to, chunk);
-        }
-        Ok(())
-    });
-    settings
-        .append_element_content_handler((Cow::Borrowed(&*ASSETS), on(element)))
-        .append_element_content_handler((Cow::Borrowed(&*STYLED), on(styled)))
-        .append_element_content_handler((Cow::Borrowed(&*STYLE), style))
-}
-
-fn element(to: &mut Collector, element: &Element<'_, '_>) {
-    let is_drawing = to.drawings > 0;
-    let mut take = |name: &str, kind: LinkKind| to.asset(attribute(element, name), kind);
-    match element.tag_name().as_str() {
-        "img" => {
-            take("src", LinkKind::Image);
-            to.candidates(attribute(element, "srcset"));
-        }
-        // Within a drawing; elsewhere it is a misspelt `img`, which browsers put right.
-        "image" if !is_drawing => take("src", LinkKind::Image),
-        "image" | "use" | "feimage" => to.asset(super::link_in_drawing(element), LinkKind::Svg),
-        "source" => {
-            take("src", LinkKind::Source);
-            to.candidates(attribute(element, "srcset"));
-        }
-        "video" => {
-            take("src", LinkKind::Video);
-            take("poster", LinkKind::Video);
-        }
-        "audio" => take("src", LinkKind::Audio),
-        "track" => take("src", LinkKind::Track),
-        "script" => take("src", LinkKind::Script),
-        "object" => take("data", LinkKind::Object),
-        "embed" => take("src", LinkKind::Embed),
-        "input" => {
-            if attribute(element, "type").is_some_and(|kind| kind.eq_ignore_ascii_case("image")) {
+            // Outside of a drawing it is a misspelt `img`, which browsers put right.
+            (World::Html, IMAGE) => take("src", LinkKind::Image),
+            (_, IMG) => {
+                take("src", LinkKind::Image);
+                self.candidates(tag.attribute("srcset"));
+            }
+            (_, SOURCE) => {
+                take("src", LinkKind::Source);
+                self.candidates(tag.attribute("srcset"));
+            }
+            (_, VIDEO) => {
+                take("src", LinkKind::Video);
+                take("poster", LinkKind::Video);
+            }
+            (_, AUDIO) => take("src", LinkKind::Audio),
+            (_, TRACK) => take("src", LinkKind::Track),
+            (_, SCRIPT) => take("src", LinkKind::Script),
+            (_, OBJECT) => take("data", LinkKind::Object),
+            (_, EMBED) => take("src", LinkKind::Embed),
+            (_, INPUT)
+                if tag
+                    .attribute("type")
+                    .is_some_and(|kind| kind.eq_ignore_ascii_case("image")) =>
+            {
                 take("src", LinkKind::Input);
             }
+            (_, BODY | TABLE | TR | TD | TH) => take("background", LinkKind::Background),
+            (World::Svg | World::MathMl, STYLE) if placed.has_content => {
+                self.style = Some(String::new());
+                self.mark(Ends::Style, depth);
+            }
+            _ => {}
         }
-        _ => take("background", LinkKind::Background),
+        if let Some(style) = tag.attribute("style") {
+            self.styles(&style);
+        }
     }
-}
 
-fn styled(to: &mut Collector, element: &Element<'_, '_>) {
-    if let Some(style) = attribute(element, "style") {
-        to.styles(&style);
+    /// Takes the text of a style.
+    pub(super) fn style(&mut self, text: &str) {
+        if self.wants.assets && self.is_read() {
+            self.styles(text);
+        }
     }
-}
 
-fn push_style(to: &mut Collector, chunk: &TextChunk<'_>) {
-    to.style.push_str(chunk.as_str());
-    if chunk.last_in_text_node() {
-        let style = std::mem::take(&mut to.style);
-        to.styles(&style);
+    /// Takes the text of a drawing's style, which is markup.
+    pub(super) fn end_style(&mut self) {
+        if let Some(style) = self.style.take() {
+            self.style(&entities::decode(&style, Place::Text));
+        }
     }
-}
 
-impl Collector {
     /// An empty reference is none, and one that is a fragment alone is a part of the page.
-    fn asset(&mut self, href: Option<String>, kind: LinkKind) {
+    fn asset(&mut self, href: Option<Cow<'t, str>>, kind: LinkKind) {
         if let Some(href) = href.filter(|href| {
             let href = href.trim();
             !href.is_empty() && !href.starts_with('#')
@@ -106,9 +80,9 @@ impl Collector {
         }
     }
 
-    fn candidates(&mut self, list: Option<String>) {
+    fn candidates(&mut self, list: Option<Cow<'t, str>>) {
         for url in srcset::urls(list.as_deref().unwrap_or_default()) {
-            self.asset(Some(url.to_owned()), LinkKind::Srcset);
+            self.asset(Some(Cow::Owned(url.to_owned())), LinkKind::Srcset);
         }
     }
 

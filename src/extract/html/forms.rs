@@ -2,17 +2,16 @@
 //! "constructing the entry list", for the first button that submits).
 
 use std::borrow::Cow;
-use std::rc::Rc;
-use std::sync::LazyLock;
 
 use encoding_rs::Encoding;
-use lol_html::html_content::{Element, TextChunk};
-use lol_html::{ElementContentHandlers, Selector, Settings};
 use url::form_urlencoded::Serializer;
 
 use super::super::entities::{self, Place};
 use super::super::{LinkKind, Rel};
-use super::{RawLink, Shared, attribute, on_end, selector};
+use super::RawLink;
+use super::collect::{Collector, Ends};
+use super::tokens::Tag;
+use super::tokens::name::*;
 
 /// Forms of a page that are read.
 const MAX_FORMS: usize = 100;
@@ -22,13 +21,6 @@ const MAX_CONTROLS: usize = 2_000;
 
 /// The longest query that is made, in bytes: four times the longest URL that a crawl accepts by default.
 const MAX_QUERY_BYTES: usize = 8 * 1024;
-
-static CONTROLS: LazyLock<Selector> = LazyLock::new(|| {
-    selector(
-        "form, fieldset[disabled], input[name], input[type], button, select, option, textarea[name]",
-    )
-});
-static TEXTS: LazyLock<Selector> = LazyLock::new(|| selector("option, textarea"));
 
 /// The forms of a page so far.
 #[derive(Debug, Default)]
@@ -97,108 +89,111 @@ enum TextOf {
     Field { owner: Owner, name: String },
 }
 
-/// Has forms collected, too.
-pub(super) fn with_handlers<'h>(
-    settings: Settings<'h, 'static>,
-    collector: &Shared,
-) -> Settings<'h, 'static> {
-    let to = Rc::clone(collector);
-    let controls =
-        ElementContentHandlers::default().element(move |element: &mut Element<'_, '_>| {
-            if to.borrow().is_read() {
-                on_control(&to, element);
-            }
-            Ok(())
-        });
-    let to = Rc::clone(collector);
-    let texts = ElementContentHandlers::default().text(move |chunk: &mut TextChunk<'_>| {
-        if let Some(text) = &mut to.borrow_mut().forms.text
-            && text.raw.len() < MAX_QUERY_BYTES
-        {
-            text.raw.push_str(chunk.as_str());
+impl<'t> Collector<'t> {
+    /// Takes what a tag says of forms.
+    pub(super) fn control(&mut self, tag: &Tag<'_, 't>, depth: usize) {
+        let ends = self.forms.tag(tag);
+        if let Some(ends) = ends {
+            self.mark(ends, depth);
         }
-        Ok(())
-    });
-    settings
-        .append_element_content_handler((Cow::Borrowed(&*CONTROLS), controls))
-        .append_element_content_handler((Cow::Borrowed(&*TEXTS), texts))
+    }
 }
 
-fn on_control(collector: &Shared, element: &mut Element<'_, '_>) {
-    let has = |name: &str| element.has_attribute(name);
-    let said = |name: &str| attribute(element, name);
-    let mut to = collector.borrow_mut();
-    let to = &mut to.forms;
-    let is_disabled = to.disabled > 0 || has("disabled");
-    match element.tag_name().as_str() {
-        // A form within a form is none.
-        "form" if to.open.is_none() && to.forms.len() < MAX_FORMS => {
-            to.forms.push(Form {
-                id: said("id"),
-                action: said("action").unwrap_or_default(),
-                is_get: is_get(said("method").as_deref()).unwrap_or(true),
-                rel: Rel::of(&said("rel").unwrap_or_default()),
-            });
-            to.open = Some(to.forms.len() - 1);
-            on_end(collector, element, |to| to.forms.open = None);
-        }
-        "fieldset" => {
-            let is_open = on_end(collector, element, |to| {
-                to.forms.disabled = to.forms.disabled.saturating_sub(1);
-            });
-            to.disabled += usize::from(is_open);
-        }
-        "input" if !is_disabled => to.input(&said, has("checked")),
-        "button"
-            if !is_disabled
-                && said("type").is_none_or(|kind| !is_one_of(&kind, &["button", "reset"])) =>
-        {
-            to.button(&said, false);
-        }
-        "select" => {
-            to.end_text();
-            to.end_select();
-            let name = said("name").filter(|name| !name.is_empty() && !is_disabled);
-            if let (Some(owner), Some(name)) = (to.owner(said("form")), name) {
-                to.select = Some(Select {
-                    owner,
-                    name,
-                    takes_many: has("multiple"),
-                    options: Vec::new(),
+impl Forms {
+    /// Takes a tag; says what is to be done at its end, if anything.
+    fn tag(&mut self, tag: &Tag<'_, '_>) -> Option<Ends> {
+        let has = |name: &str| tag.has(name);
+        let said = |name: &str| tag.attribute(name).map(Cow::into_owned);
+        let is_disabled = self.disabled > 0 || has("disabled");
+        match tag.name {
+            // A form within a form is none.
+            FORM if self.open.is_none() && self.forms.len() < MAX_FORMS => {
+                self.forms.push(Form {
+                    id: said("id"),
+                    action: said("action").unwrap_or_default(),
+                    is_get: is_get(said("method").as_deref()).unwrap_or(true),
+                    rel: Rel::of(&said("rel").unwrap_or_default()),
                 });
-                on_end(collector, element, |to| {
-                    to.forms.end_text();
-                    to.forms.end_select();
-                });
+                self.open = Some(self.forms.len() - 1);
             }
-        }
-        "option" => {
-            // Its end tag is often left out.
-            to.end_text();
-            if !has("disabled") && to.select.is_some() {
-                let is_chosen = has("selected");
-                match said("value") {
-                    Some(value) => to.option(value, is_chosen),
-                    None => {
-                        to.text = Some(Text {
-                            raw: String::new(),
-                            of: TextOf::Option { is_chosen },
-                        });
-                        on_end(collector, element, |to| to.forms.end_text());
+            FIELDSET if has("disabled") => {
+                self.disabled += 1;
+                return Some(Ends::Disabled);
+            }
+            INPUT if !is_disabled => self.input(&said, has("checked")),
+            BUTTON
+                if !is_disabled
+                    && said("type").is_none_or(|kind| !is_one_of(&kind, &["button", "reset"])) =>
+            {
+                self.button(&said, false);
+            }
+            SELECT => {
+                self.end_text();
+                self.end_select();
+                let name = said("name").filter(|name| !name.is_empty() && !is_disabled);
+                if let (Some(owner), Some(name)) = (self.owner(said("form")), name) {
+                    self.select = Some(Select {
+                        owner,
+                        name,
+                        takes_many: has("multiple"),
+                        options: Vec::new(),
+                    });
+                    return Some(Ends::Select);
+                }
+            }
+            OPTION => {
+                // Its end tag is often left out.
+                self.end_text();
+                if !has("disabled") && self.select.is_some() {
+                    let is_chosen = has("selected");
+                    match said("value") {
+                        Some(value) => self.option(value, is_chosen),
+                        None => {
+                            self.text = Some(Text {
+                                raw: String::new(),
+                                of: TextOf::Option { is_chosen },
+                            });
+                            return Some(Ends::FieldText);
+                        }
                     }
                 }
             }
-        }
-        "textarea" if !is_disabled => {
-            if let (Some(owner), Some(name)) = (to.owner(said("form")), said("name")) {
-                to.text = Some(Text {
-                    raw: String::new(),
-                    of: TextOf::Field { owner, name },
-                });
-                on_end(collector, element, |to| to.forms.end_text());
+            TEXTAREA if !is_disabled => {
+                if let (Some(owner), Some(name)) = (self.owner(said("form")), said("name")) {
+                    self.text = Some(Text {
+                        raw: String::new(),
+                        of: TextOf::Field { owner, name },
+                    });
+                    return Some(Ends::FieldText);
+                }
             }
+            _ => {}
         }
-        _ => {}
+        None
+    }
+
+    /// Whether a text is of use.
+    pub(super) fn listens(&self) -> bool {
+        self.text.is_some()
+    }
+
+    /// Takes a text.
+    pub(super) fn text(&mut self, piece: &str) {
+        if let Some(text) = &mut self.text
+            && text.raw.len() < MAX_QUERY_BYTES
+        {
+            text.raw.push_str(piece);
+        }
+    }
+
+    /// Ends the form at hand. Only its end tag does, wherever it stands (HTML standard §13.2.6.4.7, "form element pointer").
+    pub(super) fn close(&mut self) {
+        self.open = None;
+    }
+
+    /// Ends a disabled group.
+    pub(super) fn end_disabled(&mut self) {
+        self.disabled = self.disabled.saturating_sub(1);
     }
 }
 
@@ -282,7 +277,8 @@ impl Forms {
         }
     }
 
-    fn end_text(&mut self) {
+    /// Ends the option or text field at hand.
+    pub(super) fn end_text(&mut self) {
         let Some(text) = self.text.take() else {
             return;
         };
@@ -302,7 +298,9 @@ impl Forms {
         }
     }
 
-    fn end_select(&mut self) {
+    /// Ends the choice at hand.
+    pub(super) fn end_select(&mut self) {
+        self.end_text();
         let Some(select) = self.select.take() else {
             return;
         };
@@ -330,11 +328,11 @@ impl Forms {
     }
 
     /// The links of all forms, relative to the base of the page; an empty action is the page itself.
-    pub(super) fn links(
+    pub(super) fn links<'t>(
         mut self,
         page: &str,
         encoding: &'static Encoding,
-    ) -> impl Iterator<Item = RawLink> {
+    ) -> impl Iterator<Item = RawLink<'t>> {
         self.end_text();
         self.end_select();
         let forms = std::mem::take(&mut self.forms);
@@ -363,12 +361,12 @@ fn in_encoding(encoding: &'static Encoding) -> impl for<'t> Fn(&'t str) -> Cow<'
 }
 
 impl Form {
-    fn link(
+    fn link<'t>(
         self,
         controls: &[Control],
         page: &str,
         encoding: &'static Encoding,
-    ) -> Option<RawLink> {
+    ) -> Option<RawLink<'t>> {
         let default = controls.iter().position(|control| control.button.is_some());
         let button = default.and_then(|at| controls.get(at)?.button.as_ref());
         if !button

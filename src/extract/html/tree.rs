@@ -1,0 +1,427 @@
+//! What of the tree construction stage (HTML standard §13.2.6) a reader of tags has to know: which elements are open, whether they are
+//! HTML or belong to a drawing or a formula, and how their content is read.
+//!
+//! Elements are put on a stack and taken from it by the standard's rules for end tags (their scopes included) and for foreign content
+//! (§13.2.6.5). Left out is what a start tag ends by itself (a `<p>` before a `<div>`), where tables throw what does not belong into them,
+//! and what `<select>` and `<frameset>` refuse: those move elements about and hide none that matters here.
+
+use super::tokens::name::*;
+use super::tokens::{Content, Name, Tag};
+
+/// Open elements that are kept. Browsers have no more than 512 within each other; yet here an element that need not be closed, as `<p>`,
+/// stays open up to the end of what it is in.
+const MAX_OPEN: usize = 65_536;
+
+/// How many of the innermost elements an end tag is compared with, so that end tags of elements far out take no time that grows.
+const MAX_COMPARED: usize = 1_024;
+
+/// What an element belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum World {
+    Html,
+    Svg,
+    MathMl,
+}
+
+/// Which start tags within a foreign element are HTML again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Door {
+    Closed,
+    /// All: an HTML integration point.
+    Html,
+    /// All but two: a MathML text integration point.
+    Text,
+    /// `<svg>` within an `<annotation-xml>`.
+    Drawing,
+    /// All, within an `<annotation-xml>` that says that it holds HTML. Unlike the others it stops nothing.
+    Annotation,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    name: Name,
+    world: World,
+    door: Door,
+}
+
+/// What became of a start tag.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placed {
+    pub(super) world: World,
+    /// Whether there is something between it and an end tag; not for `<br>` and `<path/>`.
+    pub(super) has_content: bool,
+    pub(super) content: Content,
+}
+
+/// The open elements.
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    open: Vec<Open>,
+    is_foreign: bool,
+}
+
+impl Tree {
+    /// How many elements are open. What was opened at a depth is closed when there are fewer.
+    #[inline]
+    pub(super) fn depth(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Whether the innermost element is of a drawing or a formula.
+    #[inline]
+    pub(super) fn is_foreign(&self) -> bool {
+        self.is_foreign
+    }
+
+    #[inline]
+    pub(super) fn start(&mut self, tag: &Tag<'_, '_>) -> Placed {
+        if self.is_foreign
+            && let Some(placed) = self.start_foreign(tag)
+        {
+            return placed;
+        }
+        let content = match tag.name {
+            AREA | BASE | BASEFONT | BGSOUND | BR | COL | EMBED | FRAME | HR | IMAGE | IMG
+            | INPUT | KEYGEN | LINK | META | PARAM | SOURCE | TRACK | WBR
+            // Their end tags end nothing either.
+            | BODY | HTML => {
+                return Placed {
+                    world: World::Html,
+                    has_content: false,
+                    content: Content::Data,
+                };
+            }
+            SVG | MATH => return self.start_world(tag),
+            TITLE | TEXTAREA => Content::Rcdata,
+            // As a browser with scripts does.
+            STYLE | XMP | IFRAME | NOEMBED | NOFRAMES | NOSCRIPT => Content::Rawtext,
+            SCRIPT => Content::Script,
+            PLAINTEXT => Content::Plaintext,
+            _ => Content::Data,
+        };
+        Placed {
+            world: World::Html,
+            has_content: self.push(tag.name, World::Html, Door::Closed),
+            content,
+        }
+    }
+
+    fn start_world(&mut self, tag: &Tag<'_, '_>) -> Placed {
+        let world = if tag.name == SVG {
+            World::Svg
+        } else {
+            World::MathMl
+        };
+        self.place_foreign(tag, world, Door::Closed)
+    }
+
+    fn place_foreign(&mut self, tag: &Tag<'_, '_>, world: World, door: Door) -> Placed {
+        Placed {
+            world,
+            has_content: !tag.is_self_closing && self.push(tag.name, world, door),
+            content: Content::Data,
+        }
+    }
+
+    /// Whether there is room for it; what is not kept is read, and has no end.
+    #[inline]
+    fn push(&mut self, name: Name, world: World, door: Door) -> bool {
+        let has_room = self.open.len() < MAX_OPEN;
+        if has_room {
+            self.open.push(Open { name, world, door });
+            self.is_foreign = world != World::Html;
+        }
+        has_room
+    }
+
+    /// Places a tag in foreign content; `None` if it is placed as HTML.
+    #[cold]
+    fn start_foreign(&mut self, tag: &Tag<'_, '_>) -> Option<Placed> {
+        let within = *self.open.last()?;
+        let is_html = match within.door {
+            Door::Closed => false,
+            Door::Html | Door::Annotation => true,
+            Door::Text => !matches!(tag.name, MGLYPH | MALIGNMARK),
+            Door::Drawing => tag.name == SVG,
+        };
+        if is_html {
+            return None;
+        }
+        if breaks_out(tag) {
+            self.leave_foreign();
+            return None;
+        }
+        let door = match (within.world, tag.name) {
+            (World::Svg, FOREIGNOBJECT | DESC | TITLE) => Door::Html,
+            (World::MathMl, MI | MO | MN | MS | MTEXT) => Door::Text,
+            (World::MathMl, ANNOTATION_XML) => {
+                let holds_html = tag.attribute("encoding").is_some_and(|kind| {
+                    kind.eq_ignore_ascii_case("text/html")
+                        || kind.eq_ignore_ascii_case("application/xhtml+xml")
+                });
+                if holds_html {
+                    Door::Annotation
+                } else {
+                    Door::Drawing
+                }
+            }
+            _ => Door::Closed,
+        };
+        Some(self.place_foreign(tag, within.world, door))
+    }
+
+    /// Ends foreign elements up to one in which HTML may stand.
+    fn leave_foreign(&mut self) {
+        let stops =
+            |open: &Open| open.world == World::Html || matches!(open.door, Door::Html | Door::Text);
+        let length = self.open.iter().rposition(stops).map_or(0, |at| at + 1);
+        self.cut(length);
+    }
+
+    fn cut(&mut self, length: usize) {
+        self.open.truncate(length);
+        self.is_foreign = self
+            .open
+            .last()
+            .is_some_and(|open| open.world != World::Html);
+    }
+
+    #[inline]
+    pub(super) fn end(&mut self, name: Name) {
+        let Some(within) = self.open.last() else {
+            return;
+        };
+        if within.name == name {
+            self.cut(self.open.len() - 1);
+        } else if self.is_foreign {
+            self.end_foreign(name);
+        } else {
+            self.end_html(name);
+        }
+    }
+
+    #[cold]
+    fn end_foreign(&mut self, name: Name) {
+        if matches!(name, P | BR) {
+            self.leave_foreign();
+            return self.end_html(name);
+        }
+        for at in self.innermost() {
+            let open = self.open[at];
+            if open.world == World::Html {
+                break;
+            }
+            if open.name == name {
+                return self.cut(at);
+            }
+        }
+        self.end_html(name);
+    }
+
+    fn end_html(&mut self, name: Name) {
+        let reach = Reach::of(name);
+        let is_meant = |open: &Open| {
+            open.world == World::Html
+                && (open.name == name || (reach == Reach::Heading && is_heading(open.name)))
+        };
+        let mut is_within_special = false;
+        for at in self.innermost() {
+            let open = self.open[at];
+            if is_meant(&open) {
+                match reach {
+                    // What is in it goes on (§13.2.6.4.7, "adoption agency algorithm"); nothing ends what is left of it.
+                    Reach::Formatting if is_within_special => self.open[at].name = Name::NONE,
+                    _ => self.cut(at),
+                }
+                return;
+            }
+            if reach.stops_at(&open) {
+                return;
+            }
+            is_within_special |= open.world == World::Html && is_special(open.name);
+        }
+    }
+
+    /// Where the innermost elements stand that an end tag is compared with, from within outwards.
+    fn innermost(&self) -> impl Iterator<Item = usize> + use<> {
+        let length = self.open.len();
+        (length.saturating_sub(MAX_COMPARED)..length).rev()
+    }
+}
+
+/// How far out an end tag looks for the element that it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    /// Nowhere.
+    Never,
+    /// All out.
+    Template,
+    /// "In table scope."
+    Table,
+    /// "In scope."
+    Scope,
+    /// The same, for a paragraph.
+    Button,
+    /// The same, for an item of a list.
+    List,
+    /// The same, of any heading.
+    Heading,
+    /// The same; what stands between goes on.
+    Formatting,
+    /// To the next special element.
+    Near,
+}
+
+impl Reach {
+    fn of(name: Name) -> Reach {
+        match name {
+            BODY | HTML | BR => Reach::Never,
+            TEMPLATE => Reach::Template,
+            TABLE | TBODY | TD | TFOOT | TH | THEAD | TR | CAPTION | COLGROUP => Reach::Table,
+            P => Reach::Button,
+            LI => Reach::List,
+            H1 | H2 | H3 | H4 | H5 | H6 => Reach::Heading,
+            A | B | BIG | CODE | EM | FONT | I | NOBR | S | SMALL | STRIKE | STRONG | TT | U => {
+                Reach::Formatting
+            }
+            ADDRESS | APPLET | ARTICLE | ASIDE | BLOCKQUOTE | BUTTON | CENTER | DD | DETAILS
+            | DIALOG | DIR | DIV | DL | DT | FIELDSET | FIGCAPTION | FIGURE | FOOTER | FORM
+            | HEADER | HGROUP | LISTING | MAIN | MARQUEE | MENU | NAV | OBJECT | OL | PRE
+            | SEARCH | SECTION | SELECT | SUMMARY | UL => Reach::Scope,
+            _ => Reach::Near,
+        }
+    }
+
+    fn stops_at(self, open: &Open) -> bool {
+        if open.world != World::Html {
+            return !matches!(self, Reach::Template | Reach::Table | Reach::Near)
+                && matches!(open.door, Door::Html | Door::Text);
+        }
+        match self {
+            Reach::Never => true,
+            Reach::Template => false,
+            Reach::Table => matches!(open.name, TABLE | TEMPLATE),
+            Reach::Near => is_special(open.name),
+            Reach::Button if open.name == BUTTON => true,
+            Reach::List if matches!(open.name, OL | UL) => true,
+            _ => matches!(
+                open.name,
+                APPLET | CAPTION | TABLE | TD | TH | MARQUEE | OBJECT | SELECT | TEMPLATE
+            ),
+        }
+    }
+}
+
+fn is_heading(name: Name) -> bool {
+    matches!(name, H1 | H2 | H3 | H4 | H5 | H6)
+}
+
+/// The elements that the standard calls special (§13.2.4.2), as far as they have content.
+fn is_special(name: Name) -> bool {
+    is_heading(name)
+        || matches!(
+            name,
+            ADDRESS
+                | APPLET
+                | ARTICLE
+                | ASIDE
+                | BLOCKQUOTE
+                | BUTTON
+                | CAPTION
+                | CENTER
+                | COLGROUP
+                | DD
+                | DETAILS
+                | DIR
+                | DIV
+                | DL
+                | DT
+                | FIELDSET
+                | FIGCAPTION
+                | FIGURE
+                | FOOTER
+                | FORM
+                | FRAMESET
+                | HEAD
+                | HEADER
+                | HGROUP
+                | IFRAME
+                | LI
+                | LISTING
+                | MAIN
+                | MARQUEE
+                | MENU
+                | NAV
+                | NOEMBED
+                | NOFRAMES
+                | NOSCRIPT
+                | OBJECT
+                | OL
+                | P
+                | PLAINTEXT
+                | PRE
+                | SCRIPT
+                | SECTION
+                | SELECT
+                | STYLE
+                | SUMMARY
+                | TABLE
+                | TBODY
+                | TD
+                | TEMPLATE
+                | TEXTAREA
+                | TFOOT
+                | TH
+                | THEAD
+                | TITLE
+                | TR
+                | UL
+                | XMP
+        )
+}
+
+/// Whether a tag ends the foreign content that it stands in.
+fn breaks_out(tag: &Tag<'_, '_>) -> bool {
+    is_heading(tag.name)
+        || matches!(
+            tag.name,
+            B | BIG
+                | BLOCKQUOTE
+                | BODY
+                | BR
+                | CENTER
+                | CODE
+                | DD
+                | DIV
+                | DL
+                | DT
+                | EM
+                | EMBED
+                | HEAD
+                | HR
+                | I
+                | IMG
+                | LI
+                | LISTING
+                | MENU
+                | META
+                | NOBR
+                | OL
+                | P
+                | PRE
+                | RUBY
+                | S
+                | SMALL
+                | SPAN
+                | STRONG
+                | STRIKE
+                | SUB
+                | SUP
+                | TABLE
+                | TT
+                | U
+                | UL
+                | VAR
+        )
+        || (tag.name == FONT && ["color", "face", "size"].iter().any(|name| tag.has(name)))
+}
