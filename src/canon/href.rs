@@ -81,19 +81,23 @@ fn join(base: &Url, href: &str) -> Option<PageUrl> {
 }
 
 /// The reference without the blanks around it, which the URL parser strips, and without its fragment.
-fn without_fragment(href: &str) -> &str {
-    let is_stripped = |c: char| c <= ' ';
-    let href = href.trim_matches(is_stripped);
-    match href.split_once('#') {
+pub(crate) fn without_fragment(href: &str) -> &str {
+    let is_stripped = |byte: Option<&u8>| byte.is_some_and(|byte| *byte <= b' ');
+    let mut href = href;
+    if is_stripped(href.as_bytes().first()) || is_stripped(href.as_bytes().last()) {
+        href = href.trim_matches(|c: char| c <= ' ');
+    }
+    match memchr::memchr(b'#', href.as_bytes()) {
         // Blanks before the `#` belong to the path or query: they must not come to stand at the end.
-        Some((before, _)) if !before.ends_with(is_stripped) => before,
+        Some(end) if !is_stripped(href[..end].as_bytes().last()) => &href[..end],
         _ => href,
     }
 }
 
 /// The part of the base that decides, together with the reference, what the reference means; `None`: not cacheable.
 fn context<'a>(base: &'a Url, href: &str) -> Option<&'a str> {
-    if base.cannot_be_a_base() || href.contains(['\t', '\n', '\r']) {
+    let broken = memchr::memchr3(b'\t', b'\n', b'\r', href.as_bytes());
+    if base.cannot_be_a_base() || broken.is_some() {
         return None;
     }
     let bytes = href.as_bytes();
@@ -105,7 +109,7 @@ fn context<'a>(base: &'a Url, href: &str) -> Option<&'a str> {
         _ if has_prefix(bytes, b"http:") || has_prefix(bytes, b"https:") => None,
         _ => {
             let path = &base[..Position::AfterPath];
-            path.rfind('/').map(|slash| &path[..=slash])
+            memchr::memrchr(b'/', path.as_bytes()).map(|slash| &path[..=slash])
         }
     }
 }

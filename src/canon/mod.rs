@@ -42,6 +42,7 @@ use uuid::Uuid;
 
 pub use host::{HostKey, SiteKey};
 pub use href::HrefCache;
+pub(crate) use href::without_fragment;
 pub use listed::LISTS;
 pub use options::{BASE, Canon, CanonOptions, IgnoreParams, Listed};
 pub(crate) use rules::percent_encoded;

@@ -1,5 +1,7 @@
 //! Texts of titles and headings, and how they are tidied.
 
+use std::borrow::Cow;
+
 use super::entities::{self, Place};
 
 /// What is buffered of a title or heading before its references are decoded, in bytes: the longest names take 33 a
@@ -68,22 +70,31 @@ impl Capture {
 
 /// The text with its white space collapsed, without NUL, cut after so many characters; `None` if nothing is left.
 pub(super) fn tidy(text: &str, max_chars: usize) -> Option<String> {
+    let text = match memchr::memchr(0, text.as_bytes()) {
+        Some(_) => Cow::Owned(text.replace('\0', "")),
+        None => Cow::Borrowed(text),
+    };
     let mut out = String::new();
-    let (mut count, mut gap) = (0, false);
-    for c in text.chars().filter(|c| *c != '\0') {
-        if c.is_whitespace() {
-            gap = count > 0;
-            continue;
-        }
-        let needed = 1 + usize::from(gap);
-        if count + needed > max_chars {
+    let mut left = max_chars;
+    for word in text.split_whitespace() {
+        let gap = usize::from(!out.is_empty());
+        if left <= gap {
             break;
         }
-        if std::mem::take(&mut gap) {
+        if gap > 0 {
             out.push(' ');
+            left -= gap;
         }
-        out.push(c);
-        count += needed;
+        match word.char_indices().nth(left) {
+            Some((end, _)) => {
+                out.push_str(&word[..end]);
+                break;
+            }
+            None => {
+                out.push_str(word);
+                left -= word.chars().count();
+            }
+        }
     }
-    (count > 0).then_some(out)
+    (!out.is_empty()).then_some(out)
 }

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use encoding_rs::{EncoderResult, Encoding, UTF_8};
+use foldhash::fast::RandomState;
 use http::header::{LINK, REFRESH};
 use url::Url;
 
-use crate::canon::{Canon, HrefCache, PageUrl, UrlDigest};
+use crate::canon::{Canon, HrefCache, PageUrl, UrlDigest, without_fragment};
 
 use super::html::{RawLink, RawPage};
 use super::media::parameter;
@@ -57,10 +58,14 @@ pub(super) fn resolve(
 ) {
     let document = input.url.as_url();
     let base = base(page, document);
-    let mut kept = Kept::under(input.canon);
-    let mut seen: HashMap<&str, Option<usize>> = HashMap::new();
+    // Most references are written several times, and many differ in their fragment alone.
+    let room = page.links.len().min(MAX_LINKS);
+    let mut kept = Kept::under(input.canon, room);
+    let mut seen: HashMap<&str, Option<usize>, RandomState> =
+        HashMap::with_capacity_and_hasher(room, RandomState::default());
     for link in &page.links {
-        match seen.entry(&link.href) {
+        let href = without_fragment(&link.href);
+        match seen.entry(href) {
             Entry::Occupied(entry) => kept.repeat(*entry.get(), link),
             // Not resolved any more, and each once: what an endless page has is only counted.
             Entry::Vacant(entry) if kept.is_full() => {
@@ -68,7 +73,7 @@ pub(super) fn resolve(
                 kept.excess = kept.excess.saturating_add(1);
             }
             Entry::Vacant(entry) => {
-                let url = cache.resolve(&base, &with_query_in(encoding, &link.href));
+                let url = cache.resolve(&base, &with_query_in(encoding, href));
                 entry.insert(url.map(|url| kept.add(url, link)));
             }
         }
@@ -120,16 +125,16 @@ pub(super) fn resolve(
 struct Kept<'a> {
     canon: &'a Canon,
     links: Vec<Link>,
-    places: HashMap<UrlDigest, usize>,
+    places: HashMap<UrlDigest, usize, RandomState>,
     excess: u32,
 }
 
 impl Kept<'_> {
-    fn under(canon: &Canon) -> Kept<'_> {
+    fn under(canon: &Canon, room: usize) -> Kept<'_> {
         Kept {
             canon,
-            links: Vec::new(),
-            places: HashMap::new(),
+            links: Vec::with_capacity(room / 2),
+            places: HashMap::with_capacity_and_hasher(room / 2, RandomState::default()),
             excess: 0,
         }
     }

@@ -57,6 +57,9 @@ pub(super) fn has_token(rel: &str, token: &str) -> bool {
 
 impl Rel {
     pub(super) fn of(rel: &str) -> Rel {
+        if rel.is_empty() {
+            return Rel::default();
+        }
         Rel {
             nofollow: has_token(rel, "nofollow"),
             ugc: has_token(rel, "ugc"),
@@ -74,6 +77,9 @@ impl Rel {
 
 /// The tokens of a `rel` as they are kept.
 pub(super) fn rel_text(rel: &str) -> Option<Box<str>> {
+    if rel.is_empty() {
+        return None;
+    }
     tidy(&rel.to_ascii_lowercase(), MAX_REL_CHARS).map(String::into_boxed_str)
 }
 

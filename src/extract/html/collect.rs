@@ -141,6 +141,15 @@ impl<'t> Collector<'t> {
     #[inline]
     pub(super) fn start(&mut self, tag: &Tag<'_, 't>, placed: Placed, depth: usize) {
         self.last = tag.name;
+        // A tag that is no part of a drawing ends it.
+        self.end_below(depth - usize::from(placed.has_content));
+        if !tag.name.is_asked() && !self.wants.assets {
+            return;
+        }
+        self.start_asked(tag, placed, depth);
+    }
+
+    fn start_asked(&mut self, tag: &Tag<'_, 't>, placed: Placed, depth: usize) {
         if tag.name == TEMPLATE && placed.has_content {
             self.templates += 1;
             self.mark(Ends::Template, depth);

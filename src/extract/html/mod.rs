@@ -81,7 +81,8 @@ pub(super) fn read<'t>(
 }
 
 fn pass<'t>(text: &'t str, to: &mut Collector<'t>) {
-    let mut tokens = Tokens::new(text);
+    // A style may be an attribute of any element.
+    let mut tokens = Tokens::new(text, to.wants.assets);
     let mut tree = Tree::default();
     while let Some(token) = tokens.next(to.listens()) {
         match token {

@@ -54,10 +54,20 @@ pub(super) struct Placed {
 }
 
 /// The open elements.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Tree {
     open: Vec<Open>,
     is_foreign: bool,
+}
+
+impl Default for Tree {
+    fn default() -> Tree {
+        Tree {
+            // Deeper than most pages are.
+            open: Vec::with_capacity(64),
+            is_foreign: false,
+        }
+    }
 }
 
 impl Tree {
@@ -80,6 +90,9 @@ impl Tree {
         {
             return placed;
         }
+        if !tag.name.is_asked() {
+            return self.place(tag.name, Content::Data);
+        }
         let content = match tag.name {
             AREA | BASE | BASEFONT | BGSOUND | BR | COL | EMBED | FRAME | HR | IMAGE | IMG
             | INPUT | KEYGEN | LINK | META | PARAM | SOURCE | TRACK | WBR
@@ -99,9 +112,14 @@ impl Tree {
             PLAINTEXT => Content::Plaintext,
             _ => Content::Data,
         };
+        self.place(tag.name, content)
+    }
+
+    #[inline]
+    fn place(&mut self, name: Name, content: Content) -> Placed {
         Placed {
             world: World::Html,
-            has_content: self.push(tag.name, World::Html, Door::Closed),
+            has_content: self.push(name, World::Html, Door::Closed),
             content,
         }
     }

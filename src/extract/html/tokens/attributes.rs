@@ -1,20 +1,22 @@
 //! The attribute states (HTML standard §13.2.5.32 to §13.2.5.40).
 
 use std::borrow::Cow;
+use std::ops::Range;
 
-use memchr::{memchr, memchr2};
+use memchr::memchr2;
 
 use super::super::super::entities::{self, Place};
-use super::{Tag, is_blank};
+use super::Tag;
+use super::scan::{self, is_blank};
 
 /// Attributes of a tag that are kept; what nobody wrote by hand need not be remembered.
 const MAX_ATTRIBUTES: usize = 1_024;
 
-/// An attribute as it is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::extract::html) struct Attribute<'t> {
-    pub(super) name: &'t str,
-    pub(super) value: &'t str,
+/// Where an attribute stands in the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Attribute {
+    pub(super) name: Range<usize>,
+    pub(super) value: Range<usize>,
 }
 
 /// Where a tag ends.
@@ -27,13 +29,15 @@ pub(super) struct End {
 
 /// Reads from behind a tag's name to its end; `None` if it has none.
 #[inline]
-pub(super) fn read<'t>(
-    text: &'t str,
-    mut at: usize,
-    mut found: Option<&mut Vec<Attribute<'t>>>,
-) -> Option<End> {
-    let bytes = text.as_bytes();
-    let mut keep = |name: &'t str, value: &'t str| {
+pub(super) fn read(bytes: &[u8], at: usize, found: Option<&mut Vec<Attribute>>) -> Option<End> {
+    match bytes.get(at) {
+        Some(b'>') => Some(end(at, false)),
+        _ => read_all(bytes, at, found),
+    }
+}
+
+fn read_all(bytes: &[u8], mut at: usize, mut found: Option<&mut Vec<Attribute>>) -> Option<End> {
+    let mut keep = |name: Range<usize>, value: Range<usize>| {
         if let Some(found) = &mut found
             && found.len() < MAX_ATTRIBUTES
         {
@@ -52,28 +56,28 @@ pub(super) fn read<'t>(
             _ => {}
         }
         // An equals sign at its beginning belongs to the name.
-        let name_end = at + 1 + length(&bytes[at + 1..], ends_name);
-        let name = &text[at..name_end];
-        let equals = name_end + length(&bytes[name_end..], is_no_blank);
+        let name_end = scan::end(bytes, at + 1, [b'/', b'>', b'=']);
+        let name = at..name_end;
+        let equals = behind_blanks(bytes, name_end);
         if *bytes.get(equals)? != b'=' {
-            keep(name, "");
+            keep(name, equals..equals);
             at = equals;
             continue;
         }
-        let value = equals + 1 + length(&bytes[equals + 1..], is_no_blank);
+        let value = behind_blanks(bytes, equals + 1);
         match *bytes.get(value)? {
             quote @ (b'"' | b'\'') => {
-                let value_end = value + 1 + memchr(quote, &bytes[value + 1..])?;
-                keep(name, &text[value + 1..value_end]);
+                let value_end = scan::next(quote, bytes, value + 1)?;
+                keep(name, value + 1..value_end);
                 at = value_end + 1;
             }
             b'>' => {
-                keep(name, "");
+                keep(name, value..value);
                 return Some(end(value, false));
             }
             _ => {
-                at = value + length(&bytes[value..], |byte| is_blank(byte) || byte == b'>');
-                keep(name, &text[value..at]);
+                at = scan::end(bytes, value, [b'>']);
+                keep(name, value..at);
             }
         }
     }
@@ -88,29 +92,23 @@ fn end(sign: usize, is_self_closing: bool) -> End {
 }
 
 #[inline]
-fn length(bytes: &[u8], ends: impl Fn(u8) -> bool) -> usize {
-    bytes
-        .iter()
-        .position(|&byte| ends(byte))
-        .unwrap_or(bytes.len())
-}
-
-#[inline]
-fn ends_name(byte: u8) -> bool {
-    is_blank(byte) || matches!(byte, b'/' | b'>' | b'=')
-}
-
-#[inline]
-fn is_no_blank(byte: u8) -> bool {
-    !is_blank(byte)
+fn behind_blanks(bytes: &[u8], mut at: usize) -> usize {
+    while bytes.get(at).is_some_and(|byte| is_blank(*byte)) {
+        at += 1;
+    }
+    at
 }
 
 impl<'t> Tag<'_, 't> {
     /// The value of the first attribute of this name (in lower case), as it is written.
     #[inline]
     fn raw(&self, name: &str) -> Option<&'t str> {
-        let named = |found: &&Attribute<'_>| found.name.eq_ignore_ascii_case(name);
-        self.attributes.iter().find(named).map(|found| found.value)
+        let bytes = self.text.as_bytes();
+        let found = self
+            .attributes
+            .iter()
+            .find(|found| bytes[found.name.clone()].eq_ignore_ascii_case(name.as_bytes()))?;
+        Some(&self.text[found.value.clone()])
     }
 
     pub(in crate::extract::html) fn has(&self, name: &str) -> bool {

@@ -9,12 +9,13 @@
 mod attributes;
 pub(super) mod name;
 mod raw;
+mod scan;
 #[cfg(test)]
 mod tests;
 
-use memchr::{memchr, memmem};
+use memchr::memmem;
 
-pub(super) use attributes::Attribute;
+use attributes::Attribute;
 pub(super) use name::Name;
 
 /// How a text is read, and was.
@@ -38,7 +39,8 @@ pub(super) enum Content {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tag<'a, 't> {
     pub(super) name: Name,
-    attributes: &'a [Attribute<'t>],
+    text: &'t str,
+    attributes: &'a [Attribute],
     pub(super) is_self_closing: bool,
 }
 
@@ -57,22 +59,25 @@ pub(super) struct Tokens<'t> {
     text: &'t str,
     at: usize,
     /// Of the start tag that was read last; kept to save its allocation.
-    attributes: Vec<Attribute<'t>>,
+    attributes: Vec<Attribute>,
     content: Content,
     /// The element whose content this is.
     within: Name,
     has_cdata: bool,
+    all_attributes: bool,
 }
 
 impl<'t> Tokens<'t> {
-    pub(super) fn new(text: &'t str) -> Tokens<'t> {
+    /// Reads this text; attributes of tags that are asked for by their names ([`Name::is_asked`]), or those of all.
+    pub(super) fn new(text: &'t str, all_attributes: bool) -> Tokens<'t> {
         Tokens {
             text,
             at: 0,
-            attributes: Vec::new(),
+            attributes: Vec::with_capacity(16),
             content: Content::Data,
             within: Name::NONE,
             has_cdata: false,
+            all_attributes,
         }
     }
 
@@ -104,12 +109,7 @@ impl<'t> Tokens<'t> {
         let mut start = self.at;
         let mut from = start;
         loop {
-            let found = match bytes.get(from) {
-                Some(b'<') => Some(0),
-                Some(_) => memchr(b'<', &bytes[from..]),
-                None => None,
-            };
-            let Some(open) = found.map(|found| from + found) else {
+            let Some(open) = scan::next(b'<', bytes, from) else {
                 self.at = bytes.len();
                 return self.text_from(start, self.at, listens);
             };
@@ -168,13 +168,15 @@ impl<'t> Tokens<'t> {
     fn start_tag(&mut self, open: usize) -> Option<Token<'_, 't>> {
         let (name, at) = Name::at(self.text.as_bytes(), open + 1);
         self.attributes.clear();
-        let Some(end) = attributes::read(self.text, at, Some(&mut self.attributes)) else {
+        let kept = (self.all_attributes || name.is_asked()).then_some(&mut self.attributes);
+        let Some(end) = attributes::read(self.text.as_bytes(), at, kept) else {
             self.at = self.text.len();
             return None;
         };
         self.at = end.at;
         Some(Token::Start(Tag {
             name,
+            text: self.text,
             attributes: &self.attributes,
             is_self_closing: end.is_self_closing,
         }))
@@ -183,14 +185,8 @@ impl<'t> Tokens<'t> {
     #[inline]
     fn end_tag(&mut self, open: usize) -> Option<Token<'_, 't>> {
         let (name, at) = Name::at(self.text.as_bytes(), open + 2);
-        let end = attributes::read(self.text, at, None);
+        let end = attributes::read(self.text.as_bytes(), at, None);
         self.at = end.as_ref().map_or(self.text.len(), |end| end.at);
         end.map(|_| Token::End(name))
     }
-}
-
-/// What the standard calls white space in a tag; the carriage return is one before line breaks are normalised.
-#[inline]
-const fn is_blank(byte: u8) -> bool {
-    matches!(byte, b'\t' | b'\n' | b'\x0c' | b'\r' | b' ')
 }

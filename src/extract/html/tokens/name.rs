@@ -1,5 +1,7 @@
 //! Names of elements, as numbers that are compared at once.
 
+use super::scan;
+
 /// Bytes that fit into the number as they are.
 const PACKED: usize = 8;
 
@@ -28,14 +30,42 @@ impl Name {
     /// The name that begins here, and where it ends (tag name state): at a blank, `/`, `>` or the end of all.
     #[inline]
     pub(super) fn at(bytes: &[u8], from: usize) -> (Name, usize) {
+        if let Some(eight) = scan::eight(bytes, from) {
+            let ends =
+                scan::marked_blank(eight) | scan::marked(eight, b'/') | scan::marked(eight, b'>');
+            if ends != 0 {
+                let length = scan::place(ends);
+                let name = eight & !(u64::MAX << (8 * length));
+                let end = bytes[from + length];
+                if name & scan::HIGHS == 0 && (end > b' ' || scan::is_blank(end)) {
+                    return (Name(scan::lower(name)), from + length);
+                }
+            }
+        }
+        Name::at_length(bytes, from)
+    }
+
+    /// The same, byte by byte.
+    fn at_length(bytes: &[u8], from: usize) -> (Name, usize) {
         let mut made = Made::NOTHING;
-        for &byte in &bytes[from.min(bytes.len())..] {
-            if super::is_blank(byte) || matches!(byte, b'/' | b'>') {
+        for &byte in bytes.get(from..).unwrap_or_default() {
+            if scan::is_blank(byte) || matches!(byte, b'/' | b'>') {
                 break;
             }
             made = made.and(byte);
         }
         (made.name(), from + made.length)
+    }
+
+    /// Whether the name may be one that anything depends on; surely not where this is false, which most tags of a page are.
+    #[inline]
+    pub(in crate::extract::html) const fn is_asked(self) -> bool {
+        ASKED[self.slot()]
+    }
+
+    const fn slot(self) -> usize {
+        // The multiplier is that of Fibonacci hashing.
+        (self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SLOT_BITS)) as usize
     }
 }
 
@@ -98,6 +128,25 @@ impl Made {
         }
     }
 }
+
+const SLOT_BITS: u32 = 10;
+
+/// Where names stand whose start tags are more than an open element, each in its slot.
+#[rustfmt::skip]
+static ASKED: [bool; 1 << SLOT_BITS] = {
+    let names = [
+        A, ANNOTATION_XML, AREA, AUDIO, BASE, BASEFONT, BGSOUND, BODY, BR, BUTTON, COL, EMBED, FEIMAGE, FIELDSET, FONT, FORM, FRAME, H1,
+        HR, HTML, IFRAME, IMAGE, IMG, INPUT, KEYGEN, LINK, MATH, META, NOEMBED, NOFRAMES, NOSCRIPT, OBJECT, OPTION, PARAM, PLAINTEXT,
+        SCRIPT, SELECT, SOURCE, STYLE, SVG, TABLE, TD, TEMPLATE, TEXTAREA, TH, TITLE, TR, TRACK, USE, VIDEO, WBR, XMP,
+    ];
+    let mut slots = [false; 1 << SLOT_BITS];
+    let mut at = 0;
+    while at < names.len() {
+        slots[names[at].slot()] = true;
+        at += 1;
+    }
+    slots
+};
 
 /// Names that are asked for, each under itself in capitals.
 macro_rules! names {

@@ -22,15 +22,16 @@ enum Event {
 
 /// What a whole reader makes of a page: attributes and texts decoded, texts without a tag between them joined.
 fn events(page: &str) -> Vec<Event> {
-    let mut tokens = Tokens::new(page);
+    let mut tokens = Tokens::new(page, true);
     let mut tree = Tree::default();
     let mut found = Vec::new();
     while let Some(token) = tokens.next(true) {
         match token {
             Token::Start(tag) => {
                 let attributes = tag.attributes.iter().map(|found| {
-                    let name = found.name.to_ascii_lowercase().replace('\0', "\u{fffd}");
-                    (name, plain(&attributes::decoded(found.value)))
+                    let name = page[found.name.clone()].to_ascii_lowercase();
+                    let value = attributes::decoded(&page[found.value.clone()]);
+                    (name.replace('\0', "\u{fffd}"), plain(&value))
                 });
                 let mut each: Vec<(String, String)> = Vec::new();
                 for (name, value) in attributes {
@@ -99,13 +100,22 @@ impl TokenSink for Judge {
                     .iter()
                     .map(|found| (found.name.local.to_string(), found.value.to_string()))
                     .collect();
-                let pieces: Vec<_> = attributes
+                let mut text = String::new();
+                let mut add = |piece: &str| {
+                    text.push_str(piece);
+                    text.len() - piece.len()..text.len()
+                };
+                let places: Vec<_> = attributes
                     .iter()
-                    .map(|(name, value)| Attribute { name, value })
+                    .map(|(name, value)| Attribute {
+                        name: add(name),
+                        value: add(value),
+                    })
                     .collect();
                 let placed = self.tree.borrow_mut().start(&Tag {
                     name,
-                    attributes: &pieces,
+                    text: &text,
+                    attributes: &places,
                     is_self_closing: tag.self_closing,
                 });
                 found.push(Event::Start(name, attributes, tag.self_closing));
@@ -404,7 +414,7 @@ fn elements_of_a_drawing_are_markup_and_those_in_its_doors_html() {
 #[test]
 fn attributes_beyond_a_thousand_are_passed_over() {
     let page = format!("<a {}href=/x>b", "y ".repeat(5_000));
-    let mut tokens = Tokens::new(&page);
+    let mut tokens = Tokens::new(&page, true);
     assert!(
         matches!(tokens.next(true), Some(Token::Start(tag)) if tag.has("y") && !tag.has("href"))
     );
@@ -446,7 +456,7 @@ fn hostile_pages_are_looked_through_once() {
         ("<div></x>", 200_000),
     ] {
         let page = piece.repeat(100_000);
-        let mut tokens = Tokens::new(&page);
+        let mut tokens = Tokens::new(&page, true);
         let mut tree = Tree::default();
         let mut count = 0_usize;
         while let Some(token) = tokens.next(true) {
