@@ -89,7 +89,7 @@ pub(crate) fn without_fragment(href: &str) -> &str {
     }
     match memchr::memchr(b'#', href.as_bytes()) {
         // Blanks before the `#` belong to the path or query: they must not come to stand at the end.
-        Some(end) if !is_stripped(href[..end].as_bytes().last()) => &href[..end],
+        Some(end) if !is_stripped(href.as_bytes()[..end].last()) => &href[..end],
         _ => href,
     }
 }

@@ -1,12 +1,13 @@
 //! One pass over the text of an HTML page, which collects what is of use, still unresolved.
 //!
-//! `tokens` takes the text apart, `tree` knows what the tags are in, `collect` takes what it is asked for; attributes and texts are raw
+//! `tokens` takes the text apart, `tree` and `reach` know what the tags are in, `collect` takes what it is asked for; attributes and texts are raw
 //! until then, and character references are decoded where they are wanted. `<noscript>` is read as a browser with scripts does, as plain text;
 //! what stands in it is for readers like us, so it gets a pass of its own, and so does a page within the page (`srcdoc`).
 
 mod assets;
 mod collect;
 mod forms;
+mod reach;
 mod tokens;
 mod tree;
 
