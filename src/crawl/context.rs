@@ -32,7 +32,7 @@ use super::{
 use crate::{
     canon::{HostKey, PageUrl},
     clock::Boottime,
-    extract,
+    extract::{self, simhash},
     fetch::{Fetcher, HopLeave, TypeRules},
     frontier::{Frontier, FrontierError, ScopeRule, WorkerId},
     politeness::{Ceilings, Limits, Permit},
@@ -270,7 +270,7 @@ impl Context {
             return known;
         }
         let said = format!(
-            "extract {} {:?} canon {} scope {} robots {} {:?} body {} simhash {} links {} skip {} guise {} sitemaps {:?}",
+            "extract {} {:?} canon {} scope {} robots {} {:?} body {} simhash {:?} links {} skip {} guise {} sitemaps {:?}",
             extract::VERSION,
             self.settings.wants,
             crate::canon::VERSION,
@@ -278,7 +278,7 @@ impl Context {
             self.frontier.settings().obey_robots,
             self.settings.robots_token,
             self.fetcher.settings().max_body_bytes,
-            self.settings.simhash,
+            self.settings.simhash.then_some(simhash::VERSION),
             self.settings.links,
             self.frontier.settings().skip_duplicate_links,
             guise,

@@ -34,6 +34,9 @@ const MOST_TIMES: usize = 250;
 /// Payloads from this size on are decoded on a blocking thread: it takes half a millisecond.
 const OFF_THREAD_BYTES: usize = 16 * 1024;
 
+/// Room for what a decoder gives at once, at least.
+const READ_BYTES: usize = 8 * 1024;
+
 /// A body after its codings.
 #[derive(Debug)]
 pub(super) struct Decoded {
@@ -204,7 +207,12 @@ async fn bare(input: &[u8], cap: usize) -> (Vec<u8>, End) {
 /// Decodes each member of a gzip file (RFC 1952 §2.2) and ignores rubbish behind the last one, as
 /// browsers do.
 async fn undo_gzip(input: &[u8], cap: usize) -> (Vec<u8>, End) {
-    let mut body = Vec::new();
+    // What its end says it comes to (RFC 1952 §2.3.1), within reason: a page is read without that its buffer moves.
+    let said = input
+        .last_chunk()
+        .map_or(0, |end| u32::from_le_bytes(*end) as usize);
+    let likely = said.min(input.len().saturating_mul(32)).min(cap);
+    let mut body = Vec::with_capacity(likely + READ_BYTES);
     let mut rest = input;
     for _ in 0..MOST_MEMBERS {
         let mut decoder = GzipDecoder::new(rest);
@@ -248,7 +256,7 @@ async fn drain_into<'a, D: AsyncRead + Unpin>(
             out.truncate(cap);
             return End::Longer;
         }
-        out.reserve(8 * 1024);
+        out.reserve(READ_BYTES);
         match decoder.read_buf(out).await {
             Ok(0) => return End::Whole,
             Ok(_) => {}
