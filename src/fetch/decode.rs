@@ -211,7 +211,7 @@ async fn undo_gzip(input: &[u8], cap: usize) -> (Vec<u8>, End) {
     let said = input
         .last_chunk()
         .map_or(0, |end| u32::from_le_bytes(*end) as usize);
-    let likely = said.min(input.len().saturating_mul(32)).min(cap);
+    let likely = said.min(input.len().saturating_mul(32)).min(FREE_BYTES);
     let mut body = Vec::with_capacity(likely + READ_BYTES);
     let mut rest = input;
     for _ in 0..MOST_MEMBERS {
