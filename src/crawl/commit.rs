@@ -50,7 +50,9 @@ pub(super) async fn run(
     while gather(&cx, &mut visits, &mut batch).await {
         let n = batch.len();
         committer.commit(&mut batch).await?;
-        cx.uncommitted.fetch_sub(n, Ordering::AcqRel);
+        if cx.uncommitted.fetch_sub(n, Ordering::AcqRel) == n {
+            cx.settled.notify_one();
+        }
     }
     Ok(())
 }

@@ -6,9 +6,13 @@ use tokio::sync::mpsc;
 
 use super::{
     context::Context,
+    dispatch::Event,
     stock::{Arrival, Slot, Stocked},
 };
-use crate::frontier::{FrontierError, Giving, HostId, Release};
+use crate::{
+    clock::Boottime,
+    frontier::{FrontierError, Giving, HostId, Release},
+};
 
 /// How long a first release waits for others to share its statement. Far below any delay worth having.
 const LINGER: Duration = Duration::from_millis(20);
@@ -20,6 +24,8 @@ pub(super) struct LettingGo {
     pub(super) releases: Vec<Release>,
     /// Hosts without a hold that answered after failures on record.
     pub(super) answered: Vec<HostId>,
+    /// From when on the released hosts may be claimed again, as far as this process knows.
+    pub(super) ready: Vec<Boottime>,
 }
 
 impl LettingGo {
@@ -35,9 +41,11 @@ impl LettingGo {
             answered: slot.answered,
             goes_on: false,
         });
+        let ready = release.iter().map(|_| slot.ready_at());
         let answered = slot.hold.is_none() && slot.ailing && slot.answered;
         LettingGo {
             givings: slot.tasks.iter().map(giving).collect(),
+            ready: ready.collect(),
             releases: release.into_iter().collect(),
             answered: answered.then_some(slot.host).into_iter().collect(),
         }
@@ -56,7 +64,7 @@ impl LettingGo {
         LettingGo {
             givings: arrival.tasks.iter().map(giving).collect(),
             releases: release.into_iter().collect(),
-            answered: Vec::new(),
+            ..LettingGo::default()
         }
     }
 
@@ -64,6 +72,7 @@ impl LettingGo {
         self.givings.extend(other.givings);
         self.releases.extend(other.releases);
         self.answered.extend(other.answered);
+        self.ready.extend(other.ready);
     }
 }
 
@@ -74,10 +83,11 @@ fn giving(stocked: &Stocked) -> Giving {
     }
 }
 
-/// Lets go until the channel is closed and empty.
+/// Lets go until the channel is closed and empty. The dispatcher hears when what was released may be claimed again.
 pub(super) async fn run(
     cx: Arc<Context>,
     mut goings: mpsc::UnboundedReceiver<LettingGo>,
+    events: mpsc::UnboundedSender<Event>,
 ) -> Result<(), FrontierError> {
     while let Some(mut all) = goings.recv().await {
         if !goings.is_closed() {
@@ -95,6 +105,10 @@ pub(super) async fn run(
         }
         if !all.givings.is_empty() {
             cx.stir();
+        }
+        if !all.ready.is_empty() {
+            // Nobody hears it where the dispatcher is gone.
+            let _ = events.send(Event::Released(all.ready));
         }
     }
     Ok(())

@@ -2,8 +2,6 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use tokio::time::Instant;
-
 use super::{CLAIM_HOSTS, Dispatcher, Event, guarded, travel::travel};
 use crate::{
     clock::Boottime,
@@ -147,7 +145,7 @@ impl Dispatcher {
             // What waits for a fuller batch may be what we are waiting for.
             self.cx.hungry.notify_one();
         }
-        if Instant::now() < self.next_claim {
+        if !self.agenda.take_due(Boottime::now()) {
             return;
         }
         let wanted = target
