@@ -33,7 +33,7 @@ pub(super) const CHANNEL: usize = 512;
 pub(super) const ROOM_KIB: u32 = 64 << 10;
 
 /// Payload that one statement carries at most.
-const BATCH_BYTES: usize = 8 << 20;
+const BATCH_BYTES: usize = 4 << 20;
 
 /// Takes visits until their channel is closed and empty.
 pub(super) async fn run(

@@ -76,6 +76,14 @@ impl Session {
         }
     }
 
+    /// Gives back the memory of a large statement: the driver keeps a buffer as large as the largest that it ever sent, in each connection that
+    /// sent one.
+    pub fn shrink(&mut self) {
+        if let Ok(connection) = self.connection() {
+            connection.shrink_buffers();
+        }
+    }
+
     fn connection(&mut self) -> Result<&mut PgConnection, sqlx::Error> {
         // It is there until it is given back, which takes the session along.
         self.connection

@@ -7,6 +7,9 @@ use super::{Edge, Finish, Finished, Outcome, Target};
 use crate::db::Session;
 use crate::pages::PageRow;
 
+/// Bodies in one statement whose memory its connection may keep for the next.
+const KEPT_BYTES: usize = 1 << 20;
+
 /// A batch, column by column, as `unnest` takes it. Strings are borrowed from the batch.
 #[derive(Default)]
 pub(super) struct Columns<'a> {
@@ -288,8 +291,18 @@ impl<'a> Columns<'a> {
             &self.link_kind as &[&str],
             &self.withheld
         )
-        .fetch_all(db)
+        .fetch_all(&mut *db)
         .await?;
+        if self
+            .body
+            .iter()
+            .flatten()
+            .map(|body| body.len())
+            .sum::<usize>()
+            > KEPT_BYTES
+        {
+            db.shrink();
+        }
         // Of the whole batch, with the first row.
         let mut tasks = rows
             .first()

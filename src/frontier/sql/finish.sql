@@ -19,12 +19,12 @@ with visits as materialized (
                 $10::smallint[], $11::smallint[], $12::int[], $13::bigint[], $14::bigint[], $15::int[], $16::text[], $17::text[], $18::text[],
                 $19::text[], $20::text[], $21::text[], $22::text[], $23::text[], $24::text[], $25::text[], $26::text[], $27::text[],
                 $28::text[], $29::text[], $30::text[], $31::text[], $32::text[], $33::text[], $34::bytea[], $35::text[], $36::bigint[],
-                $37::boolean[], $38::bytea[], $47::text[], $48::int[], $49::text[], $61::bigint[], $64::boolean[]) with ordinality
+                $37::boolean[], $47::text[], $48::int[], $49::text[], $61::bigint[], $64::boolean[]) with ordinality
          as v (task_id, claim_version, status, reason, detail, due_ms, charged, visited,
                http_status, page_hops, fetch_ms, wire_bytes, body_bytes, links, truncated, error, error_detail,
                final_url, redirect_to, content_type, charset, charset_from, lang, title, description, h1,
                canonical_url, robots, etag, last_modified, ip, proxy, digest, headers, ended_ago_ms,
-               keep_body, body, http_version, reading, signals, simhash, withheld, position)
+               keep_body, http_version, reading, signals, simhash, withheld, position)
 ),
 -- Locked, and not yet changed: whoever finds our row by its URL waits for a change of it, not for a lock. All that may wait for other finishes (new
 -- keys) comes before all that makes them wait, or two visits deadlock that link to each other and whose rows came between.
@@ -272,11 +272,20 @@ carried as (
       and b.task_id = u.task_id
       and b.claim_version = before.claim_version
 ),
+-- By position, and 0 for all but those whose body is to be kept.
+keepers as materialized (
+    select array_agg(coalesce(k.id, 0) order by v.position) as ids
+    from visits v
+    left join (select id, position from accepted where keep_body) k on k.position = v.position
+),
+-- Bodies are the bulk of a batch: they are in none of the rows above, each step of which would copy them, or write them to a file. Side by side in
+-- a select list, arrays are walked once and nothing of them is kept.
 kept as (
     insert into bodies (task_id, claim_version, body)
-    select id, claim_version, body
-    from accepted
-    where keep_body
+    select task_id, claim_version, body
+    from (select unnest((select ids from keepers)) as task_id, unnest($3::int[]) as claim_version, unnest($38::bytea[]) as body
+          offset 0) b
+    where task_id <> 0
     on conflict (task_id) do update
     set claim_version = excluded.claim_version,
         body          = excluded.body

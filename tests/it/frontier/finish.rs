@@ -74,6 +74,50 @@ async fn a_task_lost_and_claimed_anew_in_one_batch_is_answered_by_position() {
 }
 
 #[tokio::test]
+async fn each_body_goes_to_the_task_of_its_visit_and_a_refused_one_nowhere() {
+    let ground = Ground::new().await;
+    let me = ground.worker("me").await;
+    ground.seed(me, &["https://a.example/"]).await;
+    let lost = ground.claim_task(me).await;
+    ground.leases_end().await;
+    ground.frontier.recycle().await.unwrap();
+    let mut claimed = vec![ground.claim_task(me).await];
+    for host in ["b", "c", "d"] {
+        ground
+            .seed(me, &[&format!("https://{host}.example/")])
+            .await;
+        claimed.push(ground.claim_task(me).await);
+    }
+    let with = |task: &_, body: Option<&str>| {
+        let mut visit = done(task);
+        let page = visit.page.as_mut().unwrap();
+        page.body = body.map(|body| body.as_bytes().to_vec());
+        visit
+    };
+    // Not in the order of the tasks; one has no body, and one an empty one.
+    let batch = [
+        with(&claimed[3], Some("d")),
+        with(&lost, Some("lost")),
+        with(&claimed[2], None),
+        with(&claimed[0], Some("a")),
+        with(&claimed[1], Some("")),
+    ];
+    assert_eq!(
+        ground.finish(me, &batch).await,
+        [true, false, true, true, true]
+    );
+    let bodies = "select url, b.claim_version, convert_from(body, 'UTF8') from bodies b join tasks t on t.id = task_id order by url";
+    assert_eq!(
+        ground.column(bodies).await,
+        [
+            "https://a.example/,2,a",
+            "https://b.example/,1,\"\"",
+            "https://d.example/,1,d"
+        ]
+    );
+}
+
+#[tokio::test]
 async fn answered_by_task_both_visits_of_a_task_would_seem_accepted() {
     let by_task = replaced(FINISH, "on a.position = v.position", "on a.id = v.task_id");
     assert_eq!(both_visits(&by_task).await, [true, true]);
