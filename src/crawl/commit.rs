@@ -50,9 +50,7 @@ pub(super) async fn run(
     while gather(&cx, &mut visits, &mut batch).await {
         let n = batch.len();
         committer.commit(&mut batch).await?;
-        if cx.uncommitted.fetch_sub(n, Ordering::AcqRel) == n {
-            cx.settled.notify_one();
-        }
+        cx.uncommitted.fetch_sub(n, Ordering::AcqRel);
     }
     Ok(())
 }

@@ -76,8 +76,6 @@ pub(super) struct Context {
     pub(super) news: Notify,
     /// Told when the dispatcher has nothing to start: what waits for a fuller batch should be finished now.
     pub(super) hungry: Notify,
-    /// Nothing waits for its commit any more.
-    pub(super) settled: Notify,
     /// Visits that are finished and not yet in the database.
     pub(super) uncommitted: AtomicUsize,
     /// Parsing of large pages, and judging by long rules, that may run at once.
@@ -150,7 +148,6 @@ impl Context {
             queues: Queues::default(),
             guests: Guests::default(),
             hungry: Notify::new(),
-            settled: Notify::new(),
             uncommitted: AtomicUsize::new(0),
             parsers: Arc::new(Semaphore::new(cores)),
             room: Arc::new(Semaphore::new(super::commit::ROOM_KIB as usize)),

@@ -6,13 +6,9 @@ use tokio::sync::mpsc;
 
 use super::{
     context::Context,
-    dispatch::Event,
     stock::{Arrival, Slot, Stocked},
 };
-use crate::{
-    clock::Boottime,
-    frontier::{FrontierError, Giving, HostId, Release},
-};
+use crate::frontier::{FrontierError, Giving, HostId, Release};
 
 /// How long a first release waits for others to share its statement. Far below any delay worth having.
 const LINGER: Duration = Duration::from_millis(20);
@@ -24,8 +20,6 @@ pub(super) struct LettingGo {
     pub(super) releases: Vec<Release>,
     /// Hosts without a hold that answered after failures on record.
     pub(super) answered: Vec<HostId>,
-    /// From when on the released hosts may be claimed again, as far as this process knows.
-    pub(super) ready: Vec<Boottime>,
 }
 
 impl LettingGo {
@@ -41,11 +35,9 @@ impl LettingGo {
             answered: slot.answered,
             goes_on: false,
         });
-        let ready = release.iter().map(|_| slot.ready_at());
         let answered = slot.hold.is_none() && slot.ailing && slot.answered;
         LettingGo {
             givings: slot.tasks.iter().map(giving).collect(),
-            ready: ready.collect(),
             releases: release.into_iter().collect(),
             answered: answered.then_some(slot.host).into_iter().collect(),
         }
@@ -64,7 +56,7 @@ impl LettingGo {
         LettingGo {
             givings: arrival.tasks.iter().map(giving).collect(),
             releases: release.into_iter().collect(),
-            ..LettingGo::default()
+            answered: Vec::new(),
         }
     }
 
@@ -72,7 +64,6 @@ impl LettingGo {
         self.givings.extend(other.givings);
         self.releases.extend(other.releases);
         self.answered.extend(other.answered);
-        self.ready.extend(other.ready);
     }
 }
 
@@ -83,11 +74,10 @@ fn giving(stocked: &Stocked) -> Giving {
     }
 }
 
-/// Lets go until the channel is closed and empty. The dispatcher hears when what was released may be claimed again.
+/// Lets go until the channel is closed and empty.
 pub(super) async fn run(
     cx: Arc<Context>,
     mut goings: mpsc::UnboundedReceiver<LettingGo>,
-    events: mpsc::UnboundedSender<Event>,
 ) -> Result<(), FrontierError> {
     while let Some(mut all) = goings.recv().await {
         if !goings.is_closed() {
@@ -105,10 +95,6 @@ pub(super) async fn run(
         }
         if !all.givings.is_empty() {
             cx.stir();
-        }
-        if !all.ready.is_empty() {
-            // Nobody hears it where the dispatcher is gone.
-            let _ = events.send(Event::Released(all.ready));
         }
     }
     Ok(())

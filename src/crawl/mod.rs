@@ -288,7 +288,7 @@ impl Crawl {
         );
         let letting_go = report_trouble(
             dispatcher.reporter(),
-            letting_go::run(Arc::clone(&self.cx), goings, dispatcher.reporter()),
+            letting_go::run(Arc::clone(&self.cx), goings),
         );
         let upkeep = report_trouble(
             dispatcher.reporter(),

@@ -67,25 +67,13 @@ impl Slot {
     /// now and not then.
     pub(super) fn rest_from(&mut self, fetched: Fetched, budget: Duration) {
         self.last_fetch = self.last_fetch.max(Some(fetched));
-        self.next_at = fetched.ended + self.rest_after(fetched.took);
+        self.next_at = fetched.ended
+            + match self.delay.is_zero() {
+                true => Duration::ZERO,
+                false => self.delay.max(fetched.took),
+            };
         let fits = |stocked: &Stocked| self.next_at + budget <= stocked.deadline;
         self.closed |= !self.tasks.front().is_none_or(fits);
-    }
-
-    /// When its host may be asked again.
-    pub(super) fn ready_at(&self) -> Boottime {
-        match self.last_fetch {
-            Some(fetched) => fetched.ended + self.rest_after(fetched.took),
-            None => Boottime::BEGINNING,
-        }
-    }
-
-    /// A slow host rests for as long as it worked.
-    fn rest_after(&self, took: Duration) -> Duration {
-        match self.delay.is_zero() {
-            true => Duration::ZERO,
-            false => self.delay.max(took),
-        }
     }
 
     fn has_work(&self) -> bool {

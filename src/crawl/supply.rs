@@ -68,7 +68,12 @@ pub(super) async fn claim(
     cx.tally.claimed(claim.took);
     cx.frontier.park(&claim.empty).await?;
     if claim.hosts.is_empty() {
-        let next_ready = cx.frontier.next_ready().await?;
+        // Hosts that looked empty may have something behind their mark: look again at once.
+        let next_ready = if claim.empty.is_empty() {
+            cx.frontier.next_ready().await?
+        } else {
+            Some(Duration::ZERO)
+        };
         let finished = idle
             && cx.settings.until == Until::Finished
             && cx.uncommitted() == 0

@@ -2,7 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{Dispatcher, Event};
+use rand::RngExt as _;
+use tokio::time::Instant;
+
+use super::{Dispatcher, Event, REST};
 use crate::{
     clock::Boottime,
     crawl::{
@@ -32,7 +35,6 @@ impl Dispatcher {
                 visited,
             } => self.ended(slot, giving, &host_news, fetched, visited),
             Event::Robots { slot, news } => self.robots(slot, news),
-            Event::Released(ready) => self.agenda.expect(ready),
             Event::Paused => self.give_all_back(),
             Event::Resettled => {
                 if self.closing.is_none() {
@@ -70,12 +72,23 @@ impl Dispatcher {
             .arrivals
             .iter()
             .any(|arrival| !self.stock.shares(arrival.host));
+        if supply.arrivals.is_empty() || !news {
+            let next = supply.next_ready.unwrap_or(REST.1);
+            // Something is ready and cannot be had, since somebody else has it locked: then it is not asked for faster and faster.
+            let wait = if next.is_zero() {
+                self.rest
+            } else {
+                next.min(self.rest)
+            };
+            // Many processes that wait for one moment should not come together.
+            let jitter = rand::rng().random_range(1.0..1.2);
+            self.next_claim = Instant::now() + wait.mul_f64(jitter);
+            self.rest = (self.rest * 2).min(REST.1);
+        }
         let scarce = self.stock.tasks() < self.cx.settings.concurrency;
         if news || (scarce && !supply.arrivals.is_empty()) {
-            self.agenda.work_is_there();
-        } else {
-            let alone = self.cx.workers.load(Ordering::Relaxed) <= 1;
-            self.agenda.rest(supply.next_ready, alone, Boottime::now());
+            self.rest = REST.0;
+            self.next_claim = Instant::now();
         }
         let now = Boottime::now();
         for arrival in supply.arrivals {
@@ -137,7 +150,6 @@ impl Dispatcher {
             }
         });
         self.let_go_if_over(id);
-        self.look_if_idle();
     }
 
     fn robots(&mut self, id: SlotId, news: RobotsNews) {
@@ -182,14 +194,6 @@ impl Dispatcher {
             });
         }
         self.let_go_if_over(id);
-        self.look_if_idle();
-    }
-
-    /// Whether that was all is asked at once, where nothing is under way that may lead to more.
-    pub(super) fn look_if_idle(&mut self) {
-        if self.stock.is_empty() && self.in_flight == 0 && self.cx.uncommitted() == 0 {
-            self.agenda.look_now();
-        }
     }
 
     fn close_slot(&mut self, id: SlotId, fetched: Option<Fetched>) {

@@ -3,7 +3,6 @@
 //! It alone owns the stock. Everything else happens in tasks of their own that report back by [`Event`]s: so no database work is ever
 //! cancelled half way, and the loop never waits for one thing only.
 
-mod agenda;
 mod events;
 mod start;
 mod travel;
@@ -24,8 +23,6 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
-use agenda::Agenda;
-
 use super::{
     commit::Loaded,
     context::Context,
@@ -40,6 +37,9 @@ use crate::{
     clock::Boottime,
     frontier::{FrontierError, Giving, Identity},
 };
+
+/// Rest after a claim that answered nothing: at first, and at most.
+const REST: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
 /// Hosts that one claim asks for at most.
 const CLAIM_HOSTS: usize = 256;
@@ -64,8 +64,6 @@ pub(super) enum Event {
     },
     /// robots.txt was asked for.
     Robots { slot: SlotId, news: RobotsNews },
-    /// Holds were ended; their hosts may be claimed again from these moments on.
-    Released(Vec<Boottime>),
     /// The crawl's settings changed.
     Resettled,
     /// A budget of the crawl is used up, this one.
@@ -103,7 +101,8 @@ pub(super) struct Dispatcher {
     tracker: TaskTracker,
     in_flight: usize,
     claiming: bool,
-    agenda: Agenda,
+    rest: Duration,
+    next_claim: Instant,
     /// Fetches that this run may still make.
     left: u64,
     /// No more claims: the run ends so, once nothing is under way.
@@ -123,7 +122,8 @@ impl Dispatcher {
         Dispatcher {
             stock: Stock::new(cx.settings.per_host),
             left: cx.settings.max_pages.unwrap_or(u64::MAX),
-            agenda: Agenda::default(),
+            rest: REST.0,
+            next_claim: Instant::now(),
             cx,
             me,
             visits,
@@ -188,10 +188,12 @@ impl Dispatcher {
                         self.handle(event);
                     }
                 }
-                () = cx.fresh.notified() => self.agenda.work_is_there(),
+                () = cx.fresh.notified() => {
+                    self.rest = REST.0;
+                    self.next_claim = Instant::now();
+                }
                 // A hint of others: worth a look, and no reason to look more often after it.
-                () = cx.heard.notified() => self.agenda.look_now(),
-                () = cx.settled.notified() => self.look_if_idle(),
+                () = cx.heard.notified() => self.next_claim = Instant::now(),
                 () = sleep(timer) => {}
             }
         }
@@ -220,7 +222,7 @@ impl Dispatcher {
             _ => LONG,
         };
         let next_claim = if self.wants_to_claim() {
-            self.agenda.next() - Boottime::now()
+            self.next_claim.saturating_duration_since(Instant::now())
         } else {
             LONG
         };
@@ -265,7 +267,7 @@ impl Dispatcher {
                     .renew_as(worker, sent + self.cx.frontier.settings().dead_after);
                 // Told again meanwhile, of the worker that it was.
                 let _ = self.cx.licence.died.notified().now_or_never();
-                self.agenda.look_now();
+                self.next_claim = Instant::now();
             }
             Err(error) => self.fail(error),
         }

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
+use tokio::time::Instant;
+
 use super::{CLAIM_HOSTS, Dispatcher, Event, guarded, travel::travel};
 use crate::{
     clock::Boottime,
@@ -145,7 +147,7 @@ impl Dispatcher {
             // What waits for a fuller batch may be what we are waiting for.
             self.cx.hungry.notify_one();
         }
-        if !self.agenda.take_due(Boottime::now()) {
+        if Instant::now() < self.next_claim {
             return;
         }
         let wanted = target

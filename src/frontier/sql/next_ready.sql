@@ -1,5 +1,5 @@
--- In how many ms, rounded up, the next host may be claimed from or the next retry is due; null = none is waiting. An operator's pause counts as none.
-select ceil(extract(epoch from least(
+-- In how many ms the next host may be claimed from or the next retry is due; null = none is waiting. An operator's pause counts as none.
+select (extract(epoch from least(
            (select min(h.ready_at)
             from (values (0::smallint), (1::smallint), (2::smallint)) as c (priority)
             cross join lateral (
