@@ -55,16 +55,13 @@ $$;
 
 alter table pages
     add column simhash bigint,
-    add column duplicate_of bigint,
-    add column links_withheld boolean;
+    add column duplicate_of bigint;
 
 -- Of a payload that thousands of pages have, the one that was followed is found at once.
-create index pages_digest on pages (digest, duplicate_of, links_withheld) where digest is not null;
+create index pages_digest on pages (digest, duplicate_of) where digest is not null;
 
 comment on column pages.simhash is 'Fingerprint of the visible text (simhash version 1, src/extract/simhash.rs): few bits differ where texts differ little. null = fewer than 32 words.';
 comment on column pages.duplicate_of is 'The task whose page has the same payload, for which reason the links of this one were not followed (crawl.skip_duplicate_links); null = they were.';
-
-comment on column pages.links_withheld is 'Its links were not all followed though they belong to the crawl, since it asked for that, is as deep as may be, or lies outside: a copy of it is no repetition. null = they were.';
 
 create view duplicate_groups as
 select g.digest,

@@ -94,7 +94,7 @@ impl Config {
             only_first_address: !self.politeness.ip_delay.is_zero(),
             idle_per_host: usize::try_from(self.politeness.per_host)
                 .unwrap_or(usize::MAX)
-                .max(4),
+                .max(FetchSettings::default().idle_per_host),
             headers: sessions.headers,
             keep_cookies: fetch.cookies,
             jars: sessions.jars,

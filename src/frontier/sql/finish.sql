@@ -11,8 +11,7 @@
 -- The link graph, in the order of the visits and in each of its page: $52 the position of the visit, $53 the task that the edge leads to (0 = to be
 -- looked up), $54 host id (0 = not to be looked up) and $55 digest to look it up by, $56 its URL where the edge is kept without a task, $57 kinds,
 -- $58 nofollow, $59 rels, $60 texts. $61 fingerprints of texts, of the pages; $62 whether links of a page that repeats another are not followed;
--- $63 kinds, of the links; $64 whether a page's links are withheld whatever its payload, so that its copies have to be followed.
--- $63 kinds of the links' tasks.
+-- $63 kinds of the links' tasks; $64 whether a page's links are withheld whatever its payload, so that its copies have to be followed.
 with visits as materialized (
     select *
     from unnest($2::bigint[], $3::int[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::boolean[], $9::boolean[],
